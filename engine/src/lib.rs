@@ -1,1 +1,76 @@
-//! Placeholder.
+//! SluiceDB: an embedded LSM key-value store whose writes slow down smoothly and never fall off a cliff.
+//!
+//! Open a directory with [`Db::open`], write with [`Db::put`] or a [`WriteBatch`], read with [`Db::get`] or a
+//! [`DbIterator`]. The memtables of all column families, and of all databases that share a [`WriteBufferManager`],
+//! charge one quota; from 70 % of it writers are slowed in 99 linear steps, up to a stop at the quota that lasts until
+//! a flush has freed memory. What an acknowledged write is worth is each write's choice: [`Durability`].
+//!
+//! ```
+//! # fn main() -> sluicedb::Result<()> {
+//! use sluicedb::{Db, DbOptions, WriteBatch};
+//!
+//! # let dir = std::env::temp_dir().join(format!("sluicedb-doc-{}", std::process::id()));
+//! let db = Db::open(&dir, DbOptions::default())?;
+//! db.put("apple", "red")?;
+//! let mut batch = WriteBatch::new();
+//! batch.put("pear", "green").delete("apple");
+//! db.write(batch)?; // all of it or nothing
+//! assert_eq!(db.get("pear")?.as_deref(), Some(&b"green"[..]));
+//! assert!(db.get("apple")?.is_none());
+//! db.close()?;
+//! # Db::destroy(&dir, &DbOptions::default())
+//! # }
+//! ```
+//!
+//! The crate knows nothing of command lines, benchmarks or test clocks. Its only ways out are a [`FileSystem`] and a
+//! [`Clock`], both replaceable.
+
+mod batch;
+mod cache;
+mod check;
+mod checksum;
+mod coding;
+mod column_family;
+mod commit;
+mod compaction;
+mod db;
+mod durability;
+mod env;
+mod error;
+mod filename;
+mod flush;
+mod info_log;
+mod iter;
+mod jobs;
+mod key;
+mod manifest;
+mod memtable;
+mod obsolete;
+mod options;
+mod slice;
+mod snapshot;
+mod sst;
+mod stats;
+mod sync;
+mod version;
+mod wal;
+
+pub use batch::WriteBatch;
+pub use cache::BlockCache;
+pub use column_family::ColumnFamily;
+pub use db::{Db, DurableSubscription, LevelStats};
+pub use env::{Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile};
+pub use error::{Corruption, Error, Result};
+pub use iter::db_iter::DbIterator;
+pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
+pub use options::{
+    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode, ReadOptions,
+    RecoveryMode, WriteOptions,
+};
+#[cfg(feature = "manual-clock")]
+pub use sluicedb_controller::ManualClock;
+pub use sluicedb_controller::{DelayStep, Pressure, WriteController};
+pub use sluicedb_wbm::WriteBufferManager;
+pub use slice::PinnedSlice;
+pub use snapshot::Snapshot;
+pub use stats::StatisticsSnapshot;

@@ -1,0 +1,185 @@
+//! Who works in the background, and when: flush threads, compaction threads, and the thread that cleans up.
+//!
+//! Every thread loops the same way: note the bell's count, look for work, do it, and wait for a further ring only when
+//! there was none. A wake-up is never lost, and a job that ends rings for whoever may have been waiting for it.
+//! How a flush or a compaction is done is not known here.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Shared;
+use crate::column_family::{ColumnFamily, FlushStage};
+use crate::compaction::score::Score;
+use crate::error::{Corruption, Error, Result};
+use crate::filename::sst_path;
+use crate::jobs::Bell;
+
+/// Time between two looks of the housekeeping, while there is anything to do.
+const TICK: Duration = Duration::from_secs(1);
+
+impl Shared {
+    /// Starts the threads. They hold the shared part only, so they do not keep the database open.
+    pub(super) fn start_threads(self: &Arc<Self>) -> Result<()> {
+        let start = |name: String, bell: &Arc<Bell>, look: fn(&Shared) -> bool| {
+            let (shared, bell) = (Arc::clone(self), Arc::clone(bell));
+            let announced = self.clock.announce_thread();
+            let body = move || {
+                let _counted = announced.enter();
+                loop {
+                    let seen = bell.rings();
+                    if shared.is_closing() {
+                        return;
+                    }
+                    match catch_unwind(AssertUnwindSafe(|| look(&shared))) {
+                        Ok(true) => {}
+                        Ok(false) if shared.wants_tick(&bell) => bell.wait_past_or(seen, TICK),
+                        Ok(false) => bell.wait_past(seen),
+                        Err(_) => shared.latch_failure(&job_panicked(&shared)),
+                    }
+                }
+            };
+            self.workers.spawn(name, body).map_err(|error| Error::io("start a thread for", &self.dir, error))
+        };
+        for n in 0..self.options.max_background_flushes {
+            start(format!("sluice-flush-{n}"), &self.flush_bell, Shared::flush_one)?;
+        }
+        for n in 0..self.options.max_background_compactions {
+            start(format!("sluice-comp-{n}"), &self.compaction_bell, Shared::compact_one)?;
+        }
+        start("sluice-purge-0".to_owned(), &self.purge_bell, Shared::purge_once)
+    }
+
+    /// Whether the thread behind this bell looks again after a second: the one that does the manager's housekeeping, while
+    /// there is any.
+    fn wants_tick(&self, bell: &Arc<Bell>) -> bool {
+        Arc::ptr_eq(bell, &self.purge_bell) && self.pressure.wants_housekeeping()
+    }
+
+    /// Flushes the family that holds most of what is wanted to be flushed; false if there is none.
+    fn flush_one(&self) -> bool {
+        if self.failure.has_failed() {
+            return false;
+        }
+        let mut wanted: Vec<_> = self.families.all();
+        wanted.retain(|family| family.data.stage() != FlushStage::Idle && !family.data.is_flushing());
+        let bytes = |family: &ColumnFamily| {
+            family.data.pin().memtables().map(|memtable| memtable.bytes()).sum::<u64>()
+        };
+        let Some(family) = wanted.into_iter().max_by_key(bytes) else { return false };
+        if !family.data.begin_flush() {
+            return true; // another thread was faster: look again
+        }
+        self.state.lock().running_flushes += 1;
+        let outcome = self.flush_family(&family.data);
+        family.data.end_flush();
+        self.state.lock().running_flushes -= 1;
+        if let Err(error) = outcome {
+            self.job_failed("flush", family.name(), &error);
+        }
+        self.done_bell.ring();
+        self.flush_bell.ring();
+        true
+    }
+
+    /// Runs one compaction that is due; false if there is none that may run now.
+    fn compact_one(&self) -> bool {
+        if self.failure.has_failed() {
+            return false;
+        }
+        let Some((family, compaction)) = self.pick_compaction() else { return false };
+        let outcome = self.run_compaction(&family.data, &compaction);
+        drop(compaction); // it holds the version that it was picked from, and so its inputs
+        self.purge_bell.ring();
+        if let Err(error) = outcome {
+            self.job_failed("compaction", family.name(), &error);
+        }
+        self.done_bell.ring();
+        self.compaction_bell.ring();
+        true
+    }
+
+    /// Deletes what has become free, prepares the log's next segment, bounds the log, tells subscribers how far it is
+    /// durable; false when all is done.
+    fn purge_once(&self) -> bool {
+        for number in self.obsolete.take_free() {
+            self.tables.evict(number);
+            match self.fs.remove(&sst_path(&self.dir, number)) {
+                Ok(()) => self.stats.files_deleted.add(1),
+                Err(error) => self.info_log.error(&format!("could not remove {number}.sst, an obsolete file: {error}")),
+            }
+        }
+        if !self.failure.has_failed()
+            && let Err(error) = self.wal.prepare_next()
+        {
+            // The leader makes the segment itself then, and reports if it cannot.
+            self.info_log.error(&format!("could not prepare a WAL segment: {error}"));
+        }
+        if self.pressure.wants_housekeeping() {
+            self.pressure.housekeep();
+        }
+        self.bound_wal();
+        self.wal.durability().deliver();
+        false
+    }
+
+    /// Wants a flush of the families that hold the oldest segment, while the log is longer than `max_total_wal_size`.
+    fn bound_wal(&self) {
+        if self.wal.live_bytes() <= self.options.max_total_wal_size {
+            return;
+        }
+        let oldest = |family: &ColumnFamily| {
+            family.data.pin().memtables().filter_map(|memtable| memtable.oldest_segment()).min()
+        };
+        let families = self.families.all();
+        let Some(segment) = families.iter().filter_map(oldest).min() else { return };
+        for family in families.iter().filter(|family| oldest(family) == Some(segment)) {
+            if !family.data.is_flushing() {
+                family.data.want_flush(FlushStage::SealWanted);
+            }
+        }
+    }
+
+    /// A job ended with an error: a shutdown is none, a dropped family neither; all else closes the database to writes.
+    fn job_failed(&self, job: &str, family: &str, error: &Error) {
+        match error {
+            Error::ShutdownInProgress | Error::NoSuchColumnFamily { .. } => {}
+            _ => {
+                self.info_log.error(&format!("{job} of column family '{family}' failed: {error}"));
+                self.latch_failure(error);
+            }
+        }
+    }
+
+    /// Whatever stops writers names the work that will end it: a flush of the family for its memtables, a compaction for
+    /// its files. Called by writers that wait, without a lock held.
+    pub(super) fn make_sure_that_stops_end(&self) {
+        for family in self.families.all() {
+            let waits = !family.data.pin().sealed.is_empty() && !family.data.is_flushing();
+            if waits && family.data.stage() == FlushStage::Idle {
+                family.data.want_flush(FlushStage::Queued);
+            }
+        }
+        self.compaction_bell.ring();
+    }
+
+    /// Recomputes what the family asks of the brake, and wakes compaction if its shape calls for one.
+    pub(super) fn update_sources(&self, family: &crate::column_family::FamilyData) {
+        let pinned = family.pin();
+        let score = Score::new(&pinned.version, &family.options);
+        let compacting = {
+            let state = self.state.lock();
+            state.jobs.get(&family.id).is_some_and(|jobs| !jobs.running.is_empty())
+        };
+        self.pressure.update_family(family, &score, pinned.sealed.len() as u32, compacting);
+        if score.is_due() && !family.options.disable_auto_compactions {
+            self.compaction_bell.ring();
+        }
+    }
+}
+
+/// A job panicked: a defect of ours. What it was doing is unknown, so nothing more is written.
+fn job_panicked(shared: &Shared) -> Error {
+    let found = Corruption::bad("a background job", "to end", "a panic; see the standard error output");
+    Error::corrupt(&shared.dir, 0, found)
+}

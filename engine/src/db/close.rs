@@ -1,0 +1,54 @@
+//! Closing, in order: refuse new work, release who waits, end the jobs, keep what only memory holds, sync the log.
+
+use std::sync::atomic::Ordering;
+
+use super::Shared;
+use crate::column_family::ColumnFamily;
+use crate::error::{Corruption, Error, Result};
+
+impl Shared {
+    /// Closes the database once; later calls do nothing.
+    ///
+    /// Memtables that hold writes the log lacks ([`Durability::None`](crate::Durability::None)) are flushed first, so that
+    /// a clean close loses nothing; all others are found again in the log. The first error is returned, after everything
+    /// else has been tried.
+    pub(super) fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        // Writers first: those who wait for the brake or the queue are released with an error, new ones refused.
+        self.refusing.store(true, Ordering::Release);
+        self.pressure.begin_close();
+        let mut first = self.flush_unlogged();
+
+        self.closing.store(true, Ordering::Release);
+        for bell in [&self.flush_bell, &self.compaction_bell, &self.purge_bell, &self.done_bell] {
+            bell.ring();
+        }
+        for name in self.workers.join() {
+            let found = Corruption::bad("a background thread", "to end", format!("{name} panicked"));
+            first = first.and(Err(Error::corrupt(&self.dir, 0, found)));
+        }
+        // Takes the lead for the last time: what was queued before has been committed or refused by then.
+        let leadership = self.commit.lead();
+        if !self.failure.has_failed() {
+            first = first.and(self.wal.close());
+        }
+        drop(leadership);
+        self.pressure.end_close();
+        self.info_log.info("closed");
+        *self.lock.lock() = None;
+        first.and(self.failure.check())
+    }
+
+    /// Flushes the families whose memtables hold writes that the log lacks.
+    fn flush_unlogged(&self) -> Result<()> {
+        if self.failure.has_failed() {
+            return Ok(());
+        }
+        let holds_unlogged =
+            |family: &ColumnFamily| family.data.pin().memtables().any(|memtable| memtable.has_unlogged());
+        let families: Vec<_> = self.families.all().into_iter().filter(holds_unlogged).collect();
+        if families.is_empty() { Ok(()) } else { self.flush_memtables(&families) }
+    }
+}

@@ -1,0 +1,225 @@
+//! One compaction, from the pick to the doomed inputs.
+//!
+//! Files are chosen and marked under the state lock, merged with no lock held, and replaced in one version edit.
+//! A compaction that only moves files is an edit and nothing else. Which files are worth it is
+//! [`crate::compaction`]'s affair.
+
+use std::sync::Arc;
+
+use super::Shared;
+use crate::column_family::{ColumnFamily, FamilyData};
+use crate::compaction::Compaction;
+use crate::compaction::job::{self, JobContext};
+use crate::compaction::leveled::Picker;
+use crate::compaction::manual::{BottomLevel, ManualCompaction, ManualStep};
+use crate::compaction::output::SstOutputs;
+use crate::compaction::score::Score;
+use crate::env::thread_cpu_micros;
+use crate::error::{Error, Result};
+use crate::iter::level::open_through;
+use crate::manifest::{FamilyEdit, VersionEdit};
+use crate::sst::{BlockRead, SstOptions};
+use crate::stats::LevelWork;
+
+impl Shared {
+    /// Chooses and marks the most urgent compaction that may run now.
+    ///
+    /// One runs at a time until writers are slowed, or a family's shape says that they soon will be: then as many as
+    /// `max_background_compactions` allows.
+    pub(super) fn pick_compaction(&self) -> Option<(ColumnFamily, Compaction)> {
+        let families = self.families.all();
+        let hurry = self.pressure.slows_writers();
+        let mut state = self.state.lock();
+        if state.manual_compactions > 0 {
+            return None;
+        }
+        let mut scored: Vec<_> = families
+            .into_iter()
+            .filter(|family| !family.data.options.disable_auto_compactions && !family.data.is_dropped())
+            .map(|family| {
+                let version = Arc::clone(&family.data.pin().version);
+                let score = Score::new(&version, &family.data.options);
+                (family, version, score)
+            })
+            .filter(|(_, _, score)| score.is_due())
+            .collect();
+        let hurry = hurry || scored.iter().any(|(family, _, score)| score.compaction_pressure(&family.data.options));
+        let allowed = if hurry { self.options.max_background_compactions } else { 1 };
+        if state.running_compactions >= allowed {
+            return None;
+        }
+        let urgency = |score: &Score| (0..=crate::version::MAX_LEVELS).map(|level| score.of_level(level)).fold(0.0, f64::max);
+        scored.sort_by(|(_, _, a), (_, _, b)| urgency(b).total_cmp(&urgency(a)));
+        for (family, version, score) in scored {
+            let options = &family.data.options;
+            let jobs = state.jobs.entry(family.id()).or_default();
+            let picker = Picker { version: &version, options, cursors: &jobs.cursors, running: &jobs.running };
+            let Some(compaction) = picker.pick(&score) else { continue };
+            jobs.cursors.advance(&compaction);
+            jobs.running.push(compaction.running());
+            compaction.mark(true);
+            state.running_compactions += 1;
+            return Some((family, compaction));
+        }
+        None
+    }
+
+    /// Runs a marked compaction and lets go of its files, however it ends.
+    pub(super) fn run_compaction(&self, family: &Arc<FamilyData>, compaction: &Compaction) -> Result<()> {
+        // More than one may be allowed to run: another thread looks for the next.
+        self.compaction_bell.ring();
+        let outcome = self.compact_and_install(family, compaction);
+        {
+            let mut state = self.state.lock();
+            compaction.mark(false);
+            state.running_compactions -= 1;
+            let done = compaction.running();
+            if let Some(jobs) = state.jobs.get_mut(&family.id) {
+                let at = jobs.running.iter().position(|running| {
+                    running.output_level == done.output_level && running.smallest == done.smallest
+                });
+                at.map(|at| jobs.running.swap_remove(at));
+            }
+        }
+        self.update_sources(family);
+        outcome
+    }
+
+    fn compact_and_install(&self, family: &Arc<FamilyData>, compaction: &Compaction) -> Result<()> {
+        let removed = compaction.input_files().map(|(level, file)| (level as u32, file.number)).collect();
+        let level = compaction.output_level();
+        let mut change = FamilyEdit { removed, ..FamilyEdit::new(family.id) };
+        if compaction.is_trivial_move() {
+            change.added = compaction.input_files().map(|(_, file)| (level as u32, Arc::clone(file))).collect();
+            self.install_compaction(family, change)?;
+            self.stats.trivial_moves.add(1);
+            family.book(level, &LevelWork { moved: compaction.input_bytes(), ..LevelWork::default() });
+            self.info_log.info(&format!("[{}] moved {compaction}", family.name));
+            return Ok(());
+        }
+
+        let (began, cpu_began) = (self.clock.now_nanos(), thread_cpu_micros());
+        let how = BlockRead { verify: true, fill_cache: false };
+        let open = open_through(Arc::clone(&self.tables), how);
+        let outputs = SstOutputs {
+            fs: &*self.fs,
+            clock: &*self.clock,
+            dir: self.dir.clone(),
+            options: SstOptions::from_family(&family.options, level),
+            next_number: &|| self.versions.new_file_number(),
+        };
+        let go_on = || {
+            if self.is_closing() {
+                return Err(Error::ShutdownInProgress);
+            }
+            if family.is_dropped() {
+                return Err(Error::NoSuchColumnFamily { name: family.name.to_string() });
+            }
+            Ok(())
+        };
+        let snapshots = self.snapshots.sequences();
+        let pool = self.compaction_threads.as_ref().map(|pool| (pool, self.options.max_subcompactions as usize));
+        let context = JobContext { open: &open, outputs: &outputs, snapshots: &snapshots, go_on: &go_on, pool };
+        let result = job::run(compaction, &context)?;
+
+        let new_files: Vec<_> = result.outputs.into_iter().map(|file| (level as u32, Arc::new(file))).collect();
+        let numbers: Vec<_> = new_files.iter().map(|(_, file)| file.number).collect();
+        change.added = new_files;
+        let installed = self.install_compaction(family, change);
+        if let Err(Error::NoSuchColumnFamily { .. }) = &installed {
+            for number in numbers {
+                let _ = self.fs.remove(&crate::filename::sst_path(&self.dir, number));
+            }
+        }
+        installed?;
+        self.obsolete.doom(compaction.input_files().map(|(_, file)| Arc::clone(file)));
+
+        let micros = self.clock.now_nanos().saturating_sub(began) / 1000;
+        self.stats.compactions.add(1);
+        self.stats.compaction_bytes_read.add(result.bytes_read);
+        self.stats.compaction_bytes_written.add(result.bytes_written);
+        self.stats.compaction_entries_read.add(result.entries_in);
+        self.stats.compaction_entries_dropped.add(result.entries_dropped);
+        self.stats.compaction_micros.add(micros);
+        let read = |lower: bool| {
+            let files = compaction.input_files().filter(|(from, _)| (*from == level) == lower);
+            files.map(|(_, file)| file.size).sum()
+        };
+        family.book(level, &LevelWork {
+            read_upper: read(false),
+            read_lower: read(true),
+            written: result.bytes_written,
+            micros,
+            cpu_micros: thread_cpu_micros().saturating_sub(cpu_began),
+            count: 1,
+            entries_in: result.entries_in,
+            entries_dropped: result.entries_dropped,
+            ..LevelWork::default()
+        });
+        self.info_log.info(&format!(
+            "[{}] compacted {compaction}: {} bytes into {} bytes, {} of {} entries dropped, in {micros} us",
+            family.name, result.bytes_read, result.bytes_written, result.entries_dropped, result.entries_in
+        ));
+        Ok(())
+    }
+
+    fn install_compaction(&self, family: &Arc<FamilyData>, change: FamilyEdit) -> Result<()> {
+        let edit = VersionEdit { families: vec![change], ..VersionEdit::default() };
+        let mut replaced = None;
+        self.install(edit, |versions| {
+            let Some(version) = versions.of(family.id) else { return };
+            let _state = self.state.lock();
+            let pinned = family.pin();
+            let (mutable, sealed) = (Arc::clone(&pinned.mutable), pinned.sealed.clone());
+            replaced = Some(family.install(pinned.with(mutable, sealed, version)));
+        })?;
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Compacts a range level by level, in this thread; waits for running compactions that are in the way.
+    pub(super) fn compact_level_by_level(
+        &self,
+        family: &Arc<FamilyData>,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<()> {
+        let next_file = self.versions.new_file_number();
+        let version = Arc::clone(&family.pin().version);
+        let mut manual =
+            ManualCompaction::new(&version, &family.options, from, to, BottomLevel::Rewrite, next_file);
+        drop(version);
+        loop {
+            self.check_writable()?;
+            self.check_family(family)?;
+            let seen = self.done_bell.rings();
+            let step = {
+                let mut state = self.state.lock();
+                let version = Arc::clone(&family.pin().version);
+                let jobs = state.jobs.entry(family.id).or_default();
+                let step = manual.next(&version, &family.options, &jobs.running);
+                if let ManualStep::Run(compaction) = &step {
+                    jobs.running.push(compaction.running());
+                    compaction.mark(true);
+                    state.running_compactions += 1;
+                }
+                step
+            };
+            match step {
+                ManualStep::Done => return Ok(()),
+                ManualStep::Busy => self.done_bell.wait_past(seen),
+                ManualStep::Run(compaction) => {
+                    self.run_compaction(family, &compaction).inspect_err(|error| {
+                        if !matches!(error, Error::ShutdownInProgress | Error::NoSuchColumnFamily { .. }) {
+                            self.latch_failure(error);
+                        }
+                    })?;
+                    manual.completed(&compaction);
+                    drop(compaction); // it holds the version that it was picked from, and so its inputs
+                    self.purge_bell.ring();
+                    self.done_bell.ring();
+                }
+            }
+        }
+    }
+}

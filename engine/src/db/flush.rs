@@ -1,0 +1,162 @@
+//! One flush, from the pick to the freed memory.
+//!
+//! 1. Seal the mutable memtable, if that was asked for: the flush thread takes the lead of the commit queue for a moment.
+//! 2. Pick all sealed memtables; the manager counts them as flushing from here on, before any work is done.
+//! 3. Build one L0 SST, with no lock held; readers see the memtables meanwhile.
+//! 4. Sync the log through the memtables' last logged sequence: otherwise a power failure could keep this family's later
+//!    batches and lose another family's earlier ones.
+//! 5. Commit the version edit, install version and super version in one step.
+//! 6. The charge leaves the pressure; the log's segments that nobody needs any more are released.
+
+use std::sync::Arc;
+
+use super::Shared;
+use crate::column_family::{FamilyData, FlushStage};
+use crate::env::thread_cpu_micros;
+use crate::error::{Error, Result};
+use crate::filename::sst_path;
+use crate::flush::build_l0;
+use crate::manifest::{FamilyEdit, VersionEdit};
+use crate::memtable::Memtable;
+use crate::sst::{SstOptions, SstWriter};
+use crate::stats::LevelWork;
+use crate::version::{FileMeta, FileNumber};
+
+impl Shared {
+    /// Flushes what is sealed of a family, after sealing if that was asked for. The caller has the right to flush it.
+    pub(super) fn flush_family(&self, family: &Arc<FamilyData>) -> Result<()> {
+        // 1. Seal.
+        if family.take_wish() == FlushStage::SealWanted {
+            let mut leadership = self.commit.lead();
+            if let Some(writer) = leadership.state().family(family.id) {
+                self.seal(writer, FlushStage::SealWanted);
+            }
+            leadership.finish([]);
+            family.take_wish(); // the seal's own wish is being granted, too
+        }
+        // 2. Pick.
+        let sealed = family.pin().sealed.clone();
+        if sealed.is_empty() || family.is_dropped() {
+            self.pressure.flush_ended(family, &[], true);
+            return Ok(());
+        }
+        self.pressure.flush_started(family, &sealed);
+        let outcome = self.flush_memtables_of(family, &sealed);
+        // 6. The charges leave the pressure, or go back to sealed.
+        self.pressure.flush_ended(family, &sealed, outcome.is_ok());
+        self.update_sources(family);
+        outcome?;
+        self.release_wal();
+        Ok(())
+    }
+
+    fn flush_memtables_of(&self, family: &Arc<FamilyData>, sealed: &[Arc<Memtable>]) -> Result<()> {
+        // 3. Build.
+        let (began, cpu_began) = (self.clock.now_nanos(), thread_cpu_micros());
+        let number = self.versions.new_file_number();
+        let path = sst_path(&self.dir, number);
+        let built = self.build_flush_output(family, sealed, number);
+        let remove_output = || {
+            let _ = self.fs.remove(&path); // what stays is removed when the database is opened next
+        };
+        let file = built.inspect_err(|_| remove_output())?;
+
+        // 4. The log first.
+        let logged = sealed.iter().map(|memtable| memtable.largest_logged_seq()).max().unwrap_or_default();
+        self.wal.sync_through(logged).inspect_err(|_| remove_output())?;
+        self.purge_bell.ring(); // the durable sequence may have moved
+
+        // 5. Commit and install.
+        let flushed_through = sealed.iter().map(|memtable| memtable.largest_seq()).max().unwrap_or_default();
+        let size = file.as_ref().map_or(0, |file| file.size);
+        let edit = VersionEdit {
+            last_sequence: Some(flushed_through),
+            families: vec![FamilyEdit {
+                added: file.into_iter().map(|file| (0, Arc::new(file))).collect(),
+                flushed_through: Some(flushed_through),
+                ..FamilyEdit::new(family.id)
+            }],
+            ..VersionEdit::default()
+        };
+        let mut replaced = None;
+        self.install(edit, |versions| {
+            let Some(version) = versions.of(family.id) else { return };
+            let _state = self.state.lock();
+            let pinned = family.pin();
+            let still_sealed = pinned
+                .sealed
+                .iter()
+                .filter(|memtable| !sealed.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)))
+                .cloned()
+                .collect();
+            replaced = Some(family.install(pinned.with(Arc::clone(&pinned.mutable), still_sealed, version)));
+        })
+        .inspect_err(|error| {
+            // A family that was dropped meanwhile leaves its file behind; after any other failure it is unknown
+            // whether the manifest names it.
+            if matches!(error, Error::NoSuchColumnFamily { .. }) {
+                remove_output();
+            }
+        })?;
+        drop(replaced);
+
+        let micros = self.clock.now_nanos().saturating_sub(began) / 1000;
+        self.stats.flushes.add(1);
+        self.stats.flush_bytes_written.add(size);
+        self.stats.flush_micros.add(micros);
+        family.book(0, &LevelWork {
+            written: size,
+            flushed: size,
+            micros,
+            cpu_micros: thread_cpu_micros().saturating_sub(cpu_began),
+            count: 1,
+            ..LevelWork::default()
+        });
+        self.info_log.info(&format!(
+            "[{}] flushed {} memtables into {number}.sst, {size} bytes, in {micros} us",
+            family.name,
+            sealed.len()
+        ));
+        Ok(())
+    }
+
+    /// Writes and syncs the SST; `None` when everything in the memtables was hidden by something newer, which cannot
+    /// happen to the newest entry, so only for memtables without entries.
+    fn build_flush_output(
+        &self,
+        family: &FamilyData,
+        sealed: &[Arc<Memtable>],
+        number: FileNumber,
+    ) -> Result<Option<FileMeta>> {
+        let snapshots = self.snapshots.sequences();
+        let options = SstOptions::from_family(&family.options, 0);
+        let path = sst_path(&self.dir, number);
+        let mut table = SstWriter::create(&*self.fs, path, self.fs.unique_id(), options)?;
+        let go_on = || if self.is_closing() { Err(Error::ShutdownInProgress) } else { Ok(()) };
+        if build_l0(sealed, &snapshots, &mut table, &go_on)? == 0 {
+            return Ok(None);
+        }
+        let file = FileMeta::from_summary(number, table.finish()?, self.clock.unix_micros());
+        self.fs.sync_dir(&self.dir).map_err(|error| Error::io("sync", &self.dir, error))?;
+        Ok(Some(file))
+    }
+
+    /// Lets go of the log's segments that no memtable needs, once the manifest says so durably.
+    pub(super) fn release_wal(&self) {
+        // The position first: what is noted in a memtable later lies at or behind it.
+        let mut needed = self.wal.current_segment();
+        for family in self.families.all() {
+            for memtable in family.data.pin().memtables() {
+                needed = needed.min(memtable.oldest_segment().unwrap_or(needed));
+            }
+        }
+        match self.versions.record_wal_start(needed) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.wal.release_below(needed);
+                self.purge_bell.ring();
+            }
+            Err(error) => self.latch_failure(&error),
+        }
+    }
+}

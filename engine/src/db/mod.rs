@@ -1,0 +1,563 @@
+//! [`Db`]: an open database. Each method hands over within a few lines.
+//!
+//! | what                                    | where                       |
+//! |-----------------------------------------|-----------------------------|
+//! | the order of opening and of closing     | [`open`], [`close`]         |
+//! | the write path, top to bottom           | [`write`]                   |
+//! | the point read, top to bottom           | [`read`]                    |
+//! | create, drop and find column families   | [`column_families`]         |
+//! | who works in the background, and when   | [`background`]              |
+//! | one flush, one compaction               | [`flush`], [`compact`]      |
+//! | flushes and compactions asked for       | [`maintenance`]             |
+//! | what it says about itself               | [`properties`]              |
+
+mod background;
+mod close;
+mod column_families;
+mod compact;
+mod flush;
+mod maintenance;
+mod open;
+mod pressure;
+mod properties;
+mod read;
+mod recover;
+mod sources;
+mod state;
+mod stats_text;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use sluicedb_controller::WriteController;
+use sluicedb_wbm::WriteBufferManager;
+
+use self::column_families::Families;
+use self::state::State;
+use self::stats_text::LastDbPrint;
+use self::pressure::Pressure;
+use self::write::Commit;
+use crate::batch::WriteBatch;
+use crate::cache::{BlockCache, TableCache};
+use crate::column_family::{ColumnFamily, FamilyData};
+use crate::durability::SubscriptionId;
+use crate::env::{Clock, FileLock, FileSystem};
+use crate::error::{Error, Result};
+use crate::info_log::InfoLog;
+use crate::iter::db_iter::DbIterator;
+use crate::jobs::{Bell, Failure, Workers};
+use crate::key::SequenceNumber;
+use crate::obsolete::ObsoleteFiles;
+use crate::manifest::VersionEdit;
+use crate::options::{ColumnFamilyOptions, DbOptions, ReadOptions, WriteOptions};
+use crate::slice::PinnedSlice;
+use crate::snapshot::{Snapshot, SnapshotList};
+use crate::stats::{Last, Statistics, StatisticsSnapshot};
+use crate::sync::Mutex;
+use crate::version::set::{NewVersions, VersionSet};
+use crate::wal::Wal;
+
+pub use properties::LevelStats;
+pub(crate) use pressure::FamilyPressure;
+pub(crate) use stats_text::LastFamilyPrint;
+
+/// An open database.
+///
+/// Cheap to clone, and free to share between threads. The last clone that goes closes the database quietly;
+/// [`close`](Self::close) does it and reports errors.
+///
+/// ```no_run
+/// # fn main() -> sluicedb::Result<()> {
+/// use sluicedb::{Db, DbOptions};
+///
+/// let db = Db::open("path/to/db", DbOptions::default())?;
+/// db.put("apple", "red")?;
+/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// db.close()
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+/// What the clones of a [`Db`] share: its drop closes the database. Background threads hold [`Shared`] only.
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Err(error) = self.shared.close() {
+            log::warn!(target: "sluicedb", "closing {}: {error}", self.shared.dir.display());
+        }
+    }
+}
+
+/// Keeps a callback of [`Db::subscribe_durable`] subscribed; dropping it ends that. A call in progress still ends.
+#[derive(Debug)]
+pub struct DurableSubscription {
+    shared: Weak<Shared>,
+    id: SubscriptionId,
+}
+
+impl Drop for DurableSubscription {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.wal.durability().unsubscribe(self.id);
+        }
+    }
+}
+
+/// Everything of an open database that its threads share.
+pub(crate) struct Shared {
+    dir: PathBuf,
+    options: DbOptions,
+    /// Tells databases of this process apart; handles and batches carry it.
+    identity: u64,
+    fs: Arc<dyn FileSystem>,
+    clock: Arc<dyn Clock>,
+    info_log: Arc<InfoLog>,
+    /// Held for as long as the database is open.
+    lock: Mutex<Option<Box<dyn FileLock>>>,
+
+    // How writers are slowed, and where they queue.
+    pressure: Pressure,
+    commit: Commit,
+    wal: Wal,
+    /// Last sequence that readers see.
+    published: AtomicU64,
+
+    // What there is.
+    families: Families,
+    versions: VersionSet,
+    state: Mutex<State>,
+    snapshots: Arc<SnapshotList>,
+    tables: Arc<TableCache>,
+    block_cache: Option<Arc<BlockCache>>,
+    obsolete: Arc<ObsoleteFiles>,
+    next_memtable: AtomicU64,
+
+    // Who works in the background.
+    workers: Workers,
+    compaction_threads: Option<rayon::ThreadPool>,
+    flush_bell: Arc<Bell>,
+    compaction_bell: Arc<Bell>,
+    purge_bell: Arc<Bell>,
+    /// Rung when a job ends, a failure is latched, or the database closes.
+    done_bell: Arc<Bell>,
+    failure: Failure,
+    /// Writes are refused: closing has begun.
+    refusing: AtomicBool,
+    /// Everything is refused, and threads end.
+    closing: AtomicBool,
+    /// Closing has been begun by somebody.
+    closed: AtomicBool,
+    stats: Statistics,
+    /// When it was opened, on its clock, in nanoseconds.
+    opened_at: u64,
+    last_print: Last<LastDbPrint>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("dir", &self.dir).field("published", &self.published()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The last sequence that readers see.
+    #[inline]
+    fn published(&self) -> SequenceNumber {
+        // Pairs with the leader's release store: who sees a sequence sees the entries up to it.
+        SequenceNumber::new(self.published.load(Ordering::Acquire))
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether the family can be used: not dropped, of this database, and the database open.
+    #[inline]
+    fn check_family(&self, family: &FamilyData) -> Result<()> {
+        if self.is_closing() {
+            return Err(Error::ShutdownInProgress);
+        }
+        if family.database != self.identity {
+            return Err(Error::invalid("column family", "the handle is of another database"));
+        }
+        if family.is_dropped() {
+            return Err(Error::NoSuchColumnFamily { name: family.name.to_string() });
+        }
+        Ok(())
+    }
+
+    /// Commits an edit and lets `show` make it visible; see [`VersionSet::commit`]. A failure that leaves it unknown
+    /// whether the edit is durable makes the database read-only.
+    fn install(&self, edit: VersionEdit, show: impl FnOnce(&NewVersions)) -> Result<()> {
+        self.versions.commit(edit, show).inspect_err(|error| {
+            if !matches!(error, Error::NoSuchColumnFamily { .. }) {
+                self.latch_failure(error);
+            }
+        })
+    }
+
+    /// Keeps the first failure, which makes the database read-only, and wakes everybody who waits for work to end.
+    fn latch_failure(&self, error: &Error) {
+        if self.failure.latch(error) {
+            for family in self.families.all() {
+                family.data.refuse_flushes();
+            }
+            self.pressure.database_failed();
+            self.info_log.error(&format!("the database is read-only from now on: {error}"));
+        }
+        self.done_bell.ring();
+        self.flush_bell.ring();
+        self.compaction_bell.ring();
+    }
+}
+
+impl Db {
+    /// Opens the database in the directory `path`, or makes one.
+    ///
+    /// All its column families are opened with [`DbOptions::column_family`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for options out of range, [`Error::NotADatabase`] where there is none and
+    /// `create_if_missing` is off, [`Error::Locked`] when it is open already, [`Error::Corruption`] naming the file for
+    /// damage. Nothing is changed on disk by a refused open.
+    pub fn open(path: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
+        Self::open_cf(path, options, std::iter::empty::<(String, ColumnFamilyOptions)>())
+    }
+
+    /// The same, with options for the named column families. Families that the database lacks are made when
+    /// `create_missing_column_families` is on; families that are not named use [`DbOptions::column_family`].
+    pub fn open_cf<N: Into<String>>(
+        path: impl AsRef<Path>,
+        options: DbOptions,
+        families: impl IntoIterator<Item = (N, ColumnFamilyOptions)>,
+    ) -> Result<Self> {
+        let families = families.into_iter().map(|(name, options)| (name.into(), options)).collect();
+        let shared = open::open(path.as_ref(), options, families)?;
+        Ok(Self { handle: Arc::new(Handle { shared }) })
+    }
+
+    /// Names of the column families of a closed database, `default` first.
+    pub fn list_column_families(path: impl AsRef<Path>, options: &DbOptions) -> Result<Vec<String>> {
+        open::list_column_families(path.as_ref(), options)
+    }
+
+    /// Removes a closed database: its files, and the directory if nothing else is in it. No database there is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] while it is open, [`Error::NotADatabase`] for a directory that holds other things only.
+    pub fn destroy(path: impl AsRef<Path>, options: &DbOptions) -> Result<()> {
+        open::destroy(path.as_ref(), options)
+    }
+
+    /// Closes the database: waiting writers are released with an error, running jobs end, the log is synced. Clones and
+    /// handles stay, and their calls return [`Error::ShutdownInProgress`]. A second call does nothing.
+    pub fn close(&self) -> Result<()> {
+        self.shared().close()
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.shared().dir
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    fn default_family(&self) -> &ColumnFamily {
+        self.shared().families.default_family()
+    }
+}
+
+/// Column families.
+impl Db {
+    /// The family that is always there.
+    pub fn default_column_family(&self) -> ColumnFamily {
+        self.default_family().clone()
+    }
+
+    /// The family of this name, if there is one.
+    pub fn column_family(&self, name: &str) -> Option<ColumnFamily> {
+        self.shared().families.find(name)
+    }
+
+    /// All families by id, `default` first.
+    pub fn column_families(&self) -> Vec<ColumnFamily> {
+        self.shared().families.all()
+    }
+
+    /// Makes a column family. It is there after a crash once the call has returned.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for a name that is empty or taken, or options out of range.
+    pub fn create_column_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<ColumnFamily> {
+        self.shared().create_column_family(name, options)
+    }
+
+    /// Drops a column family and all that it holds. Readers that have it pinned finish; `default` cannot be dropped.
+    pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
+        self.shared().drop_column_family(&family.data)
+    }
+}
+
+/// Writes. See [`WriteOptions`] for what each waits for; the plain forms use its default.
+impl Db {
+    /// Sets `key` to `value` in `default`.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_opt(key, value, &WriteOptions::default())
+    }
+
+    /// Sets `key` to `value` in `default`.
+    pub fn put_opt(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let mut batch = WriteBatch::with_capacity(entry_capacity(key, value));
+        batch.put(key, value);
+        self.write_opt(batch, options)
+    }
+
+    /// Sets `key` to `value` in `family`.
+    pub fn put_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_cf_opt(family, key, value, &WriteOptions::default())
+    }
+
+    /// Sets `key` to `value` in `family`.
+    pub fn put_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let mut batch = WriteBatch::with_capacity(entry_capacity(key, value));
+        batch.put_cf(family, key, value);
+        self.write_opt(batch, options)
+    }
+
+    /// Removes `key` from `default`; a key that is not there is no error.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_opt(key, &WriteOptions::default())
+    }
+
+    /// Removes `key` from `default`; a key that is not there is no error.
+    pub fn delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+        let mut batch = WriteBatch::with_capacity(entry_capacity(key.as_ref(), &[]));
+        batch.delete(key);
+        self.write_opt(batch, options)
+    }
+
+    /// Removes `key` from `family`; a key that is not there is no error.
+    pub fn delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_cf_opt(family, key, &WriteOptions::default())
+    }
+
+    /// Removes `key` from `family`; a key that is not there is no error.
+    pub fn delete_cf_opt(&self, family: &ColumnFamily, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+        let mut batch = WriteBatch::with_capacity(entry_capacity(key.as_ref(), &[]));
+        batch.delete_cf(family, key);
+        self.write_opt(batch, options)
+    }
+
+    /// Writes a batch: all of it or nothing.
+    pub fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.write_opt(batch, &WriteOptions::default())
+    }
+
+    /// Writes a batch: all of it or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for a key, value or batch that is too long, [`Error::NoSuchColumnFamily`] for a family that
+    /// was dropped, [`Error::Stalled`] where the options ask not to wait, [`Error::ReadOnly`] after a background
+    /// failure: nothing was written. [`Error::Io`] and [`Error::NoSpace`] from the log: nothing is visible, and whether
+    /// a reopen finds the batch is unknown.
+    pub fn write_opt(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.shared().write(batch, options)
+    }
+
+    /// Hands what the log buffers to the kernel and, with `sync`, to the device.
+    pub fn flush_wal(&self, sync: bool) -> Result<()> {
+        self.shared().flush_wal(sync)
+    }
+
+    /// Makes every logged write that was acknowledged before the call durable.
+    pub fn sync_wal(&self) -> Result<()> {
+        self.flush_wal(true)
+    }
+
+    /// The last sequence up to which every logged write survives a power failure at this moment.
+    pub fn durable_sequence(&self) -> SequenceNumber {
+        self.shared().wal.durability().durable_sequence()
+    }
+
+    /// Waits until the logged write of sequence `seq` survives a power failure. Asks for no sync: a segment's end, a
+    /// neighbour's [`Durability::Sync`](crate::Durability::Sync), [`sync_wal`](Self::sync_wal), a flush or the close brings it.
+    ///
+    /// # Errors
+    ///
+    /// The failure of the log because of which it never will be known to.
+    pub fn wait_durable(&self, seq: SequenceNumber) -> Result<()> {
+        self.shared().wal.durability().wait_durable(seq)
+    }
+
+    /// Calls `callback` with the durable sequence whenever it has moved, from a background thread, until the returned
+    /// subscription is dropped. Moves that follow closely may be told as one.
+    pub fn subscribe_durable(
+        &self,
+        callback: impl Fn(SequenceNumber) + Send + Sync + 'static,
+    ) -> DurableSubscription {
+        let id = self.shared().wal.durability().subscribe(Arc::new(callback));
+        DurableSubscription { shared: Arc::downgrade(self.shared()), id }
+    }
+
+    /// The last sequence that reads see.
+    pub fn latest_sequence(&self) -> SequenceNumber {
+        self.shared().published()
+    }
+}
+
+/// Room for one encoded entry: type, family and lengths take at most 16 bytes.
+fn entry_capacity(key: &[u8], value: &[u8]) -> usize {
+    key.len().saturating_add(value.len()).saturating_add(16)
+}
+
+/// Reads.
+impl Db {
+    /// The value of `key` in `default`, if it has one.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
+        self.get_opt(key, &ReadOptions::default())
+    }
+
+    /// The value of `key` in `default`, if it has one.
+    pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<PinnedSlice>> {
+        self.get_cf_opt(self.default_family(), key, options)
+    }
+
+    /// The value of `key` in `family`, if it has one.
+    pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
+        self.get_cf_opt(family, key, &ReadOptions::default())
+    }
+
+    /// The value of `key` in `family`, if it has one.
+    pub fn get_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        self.shared().get(&family.data, key.as_ref(), options)
+    }
+
+    /// The values of several keys of `default`, in their order, all as of one moment.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Option<PinnedSlice>>> {
+        let options = ReadOptions::at(&self.snapshot());
+        keys.into_iter().map(|key| self.get_opt(key, &options)).collect()
+    }
+
+    /// An iterator over `default`, not positioned yet. It sees what was published when it was made.
+    pub fn iter(&self) -> Result<DbIterator> {
+        self.iter_opt(&ReadOptions::default())
+    }
+
+    /// An iterator over `default`, not positioned yet.
+    pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIterator> {
+        self.iter_cf_opt(self.default_family(), options)
+    }
+
+    /// An iterator over `family`, not positioned yet.
+    pub fn iter_cf(&self, family: &ColumnFamily) -> Result<DbIterator> {
+        self.iter_cf_opt(family, &ReadOptions::default())
+    }
+
+    /// An iterator over `family`, not positioned yet.
+    pub fn iter_cf_opt(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<DbIterator> {
+        self.shared().iter(&family.data, options)
+    }
+
+    /// The database as it is now, for reads later.
+    pub fn snapshot(&self) -> Snapshot {
+        let shared = self.shared();
+        shared.snapshots.take(|| shared.published())
+    }
+}
+
+/// Maintenance and looking.
+impl Db {
+    /// Flushes the memtables of every column family and waits: what they held is in durable SSTs then, also what was
+    /// written with [`Durability::None`](crate::Durability::None).
+    pub fn flush(&self) -> Result<()> {
+        self.shared().flush(&self.column_families())
+    }
+
+    /// The same for one column family.
+    pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
+        self.shared().flush(std::slice::from_ref(family))
+    }
+
+    /// Compacts the keys `from..=to` of `default` (`None`: unbounded) down to the bottom level, and waits.
+    pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        self.compact_range_cf(self.default_family(), from, to)
+    }
+
+    /// The same for one column family.
+    pub fn compact_range_cf(&self, family: &ColumnFamily, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        self.shared().compact_range(family, from, to)
+    }
+
+    /// Waits until no flush and no compaction is queued, running or due.
+    pub fn wait_for_background_work(&self) -> Result<()> {
+        self.shared().wait_for_background_work()
+    }
+
+    /// What the property `name` says of the database and `default`; `None` for a name that is not known.
+    pub fn property(&self, name: &str) -> Option<String> {
+        self.property_cf(self.default_family(), name)
+    }
+
+    /// What the property `name` says of `family`.
+    pub fn property_cf(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+        self.shared().property(&family.data, name)
+    }
+
+    /// The same for properties that are one number.
+    pub fn property_int(&self, name: &str) -> Option<u64> {
+        self.property(name)?.parse().ok()
+    }
+
+    /// The same for properties that are one number.
+    pub fn property_int_cf(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
+        self.property_cf(family, name)?.parse().ok()
+    }
+
+    /// Files and bytes of each level of `family`.
+    pub fn level_stats(&self, family: &ColumnFamily) -> Result<Vec<LevelStats>> {
+        self.shared().level_stats(&family.data)
+    }
+
+    /// What the database did since it was opened.
+    pub fn statistics(&self) -> StatisticsSnapshot {
+        self.shared().stats.snapshot()
+    }
+
+    /// The manager whose quota its memtables are charged to.
+    pub fn write_buffer_manager(&self) -> &Arc<WriteBufferManager> {
+        self.shared().pressure.manager()
+    }
+
+    /// The controller that slows its writers.
+    pub fn write_controller(&self) -> &Arc<WriteController> {
+        self.shared().pressure.controller()
+    }
+}

@@ -1,0 +1,117 @@
+//! What a database says about itself: properties by name, under RocksDB's names where RocksDB has them.
+//!
+//! Everything here reads; nothing waits, and nothing does I/O.
+
+use std::fmt::Write as _;
+
+use super::Shared;
+use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
+use crate::compaction::score::Score;
+use crate::error::Result;
+use crate::sync::io_under_lock;
+
+/// Files and bytes of one level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Number of the level, 0 at the top.
+    pub level: u32,
+    /// Files in it.
+    pub files: u64,
+    /// Bytes of those files.
+    pub bytes: u64,
+}
+
+const MIB: f64 = 1_048_576.0;
+
+impl Shared {
+    /// Files and bytes of each level.
+    pub(super) fn level_stats(&self, family: &FamilyData) -> Result<Vec<LevelStats>> {
+        self.check_family(family)?;
+        let version = &family.pin().version;
+        let level_stats = |level| LevelStats {
+            level: level as u32,
+            files: version.files(level).len() as u64,
+            bytes: version.level_bytes(level),
+        };
+        Ok((0..version.num_levels()).map(level_stats).collect())
+    }
+
+    /// The value of a property, or `None` for a name that is not known.
+    pub(super) fn property(&self, family: &FamilyData, name: &str) -> Option<String> {
+        let pinned = family.pin();
+        let version = &pinned.version;
+        let memtables = || pinned.memtables();
+        let all = || self.families.all();
+        let number: u64 = match name {
+            "rocksdb.stats" => return Some(self.stats_text(family)),
+            "rocksdb.cfstats" => return Some(self.family_stats_text(family)),
+            "rocksdb.dbstats" => return Some(self.db_stats_text()),
+            "rocksdb.levelstats" => return Some(self.level_stats_text(family)),
+            "sluicedb.pressure" => return Some(self.pressure.describe()),
+            "sluicedb.pressure-sources" => return Some(self.pressure.describe_sources()),
+            "sluicedb.wbm" => return Some(self.pressure.describe_wbm()),
+            "sluicedb.wbm-holders" => return Some(self.pressure.describe_holders()),
+            "sluicedb.commit_queue" => return Some(self.pressure.describe_queue()),
+            "rocksdb.num-immutable-mem-table" => pinned.sealed.len() as u64,
+            "rocksdb.cur-size-active-mem-table" => pinned.mutable.bytes(),
+            "rocksdb.cur-size-all-mem-tables" | "rocksdb.size-all-mem-tables" => {
+                memtables().map(|memtable| memtable.bytes()).sum()
+            }
+            "rocksdb.num-entries-active-mem-table" => pinned.mutable.entries(),
+            "rocksdb.num-entries-imm-mem-tables" => pinned.sealed.iter().map(|memtable| memtable.entries()).sum(),
+            "rocksdb.mem-table-flush-pending" => u64::from(family.stage() != FlushStage::Idle),
+            "rocksdb.num-running-flushes" => u64::from(self.state.lock().running_flushes),
+            "rocksdb.num-running-compactions" => u64::from(self.state.lock().running_compactions),
+            "rocksdb.compaction-pending" => u64::from(Score::new(version, &family.options).is_due()),
+            "rocksdb.estimate-pending-compaction-bytes" => Score::new(version, &family.options).pending_bytes(),
+            "rocksdb.background-errors" => u64::from(self.failure.has_failed()),
+            "rocksdb.estimate-num-keys" => {
+                // Every tombstone hides about one entry; overwritten entries are counted twice.
+                let in_files: u64 =
+                    version.all_files().map(|(_, file)| file.entries.saturating_sub(2 * file.tombstones)).sum();
+                in_files + memtables().map(|memtable| memtable.entries()).sum::<u64>()
+            }
+            "rocksdb.total-sst-files-size" | "rocksdb.live-sst-files-size" => {
+                version.all_files().map(|(_, file)| file.size).sum()
+            }
+            "rocksdb.num-snapshots" => self.snapshots.sequences().len() as u64,
+            "rocksdb.oldest-snapshot-sequence" => self.snapshots.sequences().first().map_or(0, |seq| seq.get()),
+            "rocksdb.num-live-versions" => 1,
+            "rocksdb.block-cache-capacity" => self.block_cache.as_ref().map_or(0, |cache| cache.capacity()),
+            "rocksdb.estimate-table-readers-mem" => self.tables.heap_bytes(),
+            "rocksdb.block-cache-usage" => self.block_cache.as_ref().map_or(0, |cache| cache.usage()),
+            "rocksdb.actual-delayed-write-rate" => self.pressure.delayed_rate(),
+            "rocksdb.is-write-stopped" => u64::from(self.pressure.is_stopped()),
+            "sluicedb.bytes_pinned_by_readers" => self.obsolete.bytes_pinned_by_readers(),
+            "sluicedb.wal.bytes" => self.wal.live_bytes(),
+            "sluicedb.wal.durable_seq" => self.wal.durability().durable_sequence().get(),
+            "sluicedb.locks.io_under_lock" => io_under_lock(),
+            "sluicedb.memtables.bytes" => {
+                let bytes = |family: ColumnFamily| -> u64 {
+                    family.data.pin().memtables().map(|memtable| memtable.bytes()).sum()
+                };
+                all().into_iter().map(bytes).sum()
+            }
+            _ => {
+                let level = name.strip_prefix("rocksdb.num-files-at-level")?.parse::<usize>().ok()?;
+                if level >= version.num_levels() {
+                    return None;
+                }
+                version.files(level).len() as u64
+            }
+        };
+        Some(number.to_string())
+    }
+
+    /// The table that `db_bench --benchmarks=levelstats` prints, as RocksDB prints it.
+    fn level_stats_text(&self, family: &FamilyData) -> String {
+        let version = &family.pin().version;
+        let mut text = String::from("Level Files Size(MB)\n--------------------\n");
+        for level in 0..version.num_levels() {
+            let size = version.level_bytes(level) as f64 / MIB;
+            let _ = writeln!(text, "{level:3} {:8} {size:8.0}", version.files(level).len());
+        }
+        text
+    }
+}

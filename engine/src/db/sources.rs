@@ -1,0 +1,131 @@
+//! What one column family asks of the brake: three requirements, pure functions of its present state.
+//!
+//! No memory of earlier episodes, no rate, no clock: the same state always asks for the same. Who asks, and when, is
+//! `pressure.rs`; what a requirement does to a writer is the controller's affair.
+
+use sluicedb_controller::{Fraction, Requirement};
+
+use crate::options::ColumnFamilyOptions;
+
+/// What is left of the rate while the last memtable but one fills up: a tenth.
+const LAST_MEMTABLE: (u64, u64) = (1, 10);
+
+/// `unflushed` sealed memtables against `max_write_buffer_number`.
+pub(super) fn memtable_count(options: &ColumnFamilyOptions, unflushed: u32) -> Requirement {
+    let most = options.max_write_buffer_number;
+    let merges = options.min_write_buffer_number_to_merge;
+    if unflushed >= most {
+        Requirement::Stopped
+    } else if most > 3 && unflushed >= most - 1 && unflushed - 1 >= merges {
+        delayed(LAST_MEMTABLE.0, LAST_MEMTABLE.1)
+    } else {
+        Requirement::Normal
+    }
+}
+
+/// L0 files on top of one another against the triggers: linear from the first to the stop.
+pub(super) fn l0(options: &ColumnFamilyOptions, depth: u32) -> Requirement {
+    let (slowdown, stop) = (options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger);
+    if options.disable_auto_compactions || depth < slowdown.min(stop) {
+        Requirement::Normal
+    } else if depth >= stop {
+        Requirement::Stopped
+    } else {
+        delayed(u64::from(stop - depth), u64::from(stop - slowdown))
+    }
+}
+
+/// Bytes that wait for compaction against the limits: linear in 99 steps from the soft to the hard one.
+pub(super) fn pending_bytes(options: &ColumnFamilyOptions, pending: u64) -> Requirement {
+    let (soft, hard) = (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+    if options.disable_auto_compactions {
+        Requirement::Normal
+    } else if hard > 0 && pending >= hard {
+        Requirement::Stopped
+    } else if soft > 0 && pending >= soft {
+        // Without a hard limit the slope is as if it were four times the soft one.
+        let span = u128::from(if hard > 0 { hard } else { soft.saturating_mul(4) }).saturating_sub(u128::from(soft));
+        let past = u128::from(pending - soft) * 100;
+        let taken = past.checked_div(span).map_or(99, |taken| taken.min(99)) as u64;
+        delayed(100 - taken, 100)
+    } else {
+        Requirement::Normal
+    }
+}
+
+fn delayed(part: u64, whole: u64) -> Requirement {
+    Fraction::ratio(part, whole).map_or(Requirement::Stopped, Requirement::Delayed)
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicedb_controller::derived_rate;
+
+    use super::*;
+
+    fn rate(ask: Requirement, max: u64) -> Option<u64> {
+        match ask {
+            Requirement::Delayed(fraction) => Some(derived_rate(fraction, max)),
+            _ => None,
+        }
+    }
+
+    /// pressure F1 to F3, as far as one source goes: soft 200 GiB, hard 2,000 GiB, M = 800,000.
+    #[test]
+    fn pending_bytes_slope() {
+        let mut options = ColumnFamilyOptions::default();
+        options.soft_pending_compaction_bytes_limit = 200 << 30;
+        options.hard_pending_compaction_bytes_limit = 2000 << 30;
+        let at = |gib: u64| pending_bytes(&options, gib << 30);
+        for (gib, expected) in [
+            (50, None),
+            (198, None),
+            (200, Some(800_000)),
+            (201, Some(800_000)),
+            (205, Some(800_000)),
+            (390, Some(720_000)),
+            (399, Some(712_000)),
+            (400, Some(712_000)),
+            (450, Some(696_000)),
+            (500, Some(672_000)),
+            (599, Some(624_000)),
+        ] {
+            assert_eq!(rate(at(gib), 800_000), expected, "{gib} GiB");
+        }
+        assert_eq!(at(2001), Requirement::Stopped);
+        assert_eq!(at(3001), Requirement::Stopped);
+    }
+
+    /// pressure F4 and F5: L0 of 100 and 101 files, slowdown 20, stop 10,000; nothing without automatic compactions.
+    #[test]
+    fn l0_slope() {
+        let mut options = ColumnFamilyOptions::default();
+        options.level0_stop_writes_trigger = 10_000;
+        assert_eq!(l0(&options, 19), Requirement::Normal);
+        assert_eq!(rate(l0(&options, 20), 800_000), Some(800_000));
+        assert_eq!(rate(l0(&options, 100), 800_000), Some(793_587));
+        assert_eq!(rate(l0(&options, 101), 800_000), Some(793_507));
+        assert_eq!(l0(&options, 10_000), Requirement::Stopped);
+        options.disable_auto_compactions = true;
+        assert_eq!(l0(&options, 10_000), Requirement::Normal);
+        assert_eq!(pending_bytes(&options, u64::MAX), Requirement::Normal);
+        options.disable_auto_compactions = false;
+        options.level0_slowdown_writes_trigger = 10_000;
+        assert_eq!(l0(&options, 9_999), Requirement::Normal);
+        assert_eq!(l0(&options, 10_000), Requirement::Stopped);
+    }
+
+    /// pressure F10: the fourth of four memtables is entered at a tenth of the rate, and not below 16 KiB/s.
+    #[test]
+    fn the_last_memtable_is_entered_slowly() {
+        let mut options = ColumnFamilyOptions::default();
+        options.max_write_buffer_number = 4;
+        assert_eq!(memtable_count(&options, 2), Requirement::Normal);
+        assert_eq!(rate(memtable_count(&options, 3), 20_000), Some(16_384));
+        assert_eq!(rate(memtable_count(&options, 3), 1_000_000), Some(100_000));
+        assert_eq!(memtable_count(&options, 4), Requirement::Stopped);
+        options.max_write_buffer_number = 2;
+        assert_eq!(memtable_count(&options, 1), Requirement::Normal);
+        assert_eq!(memtable_count(&options, 2), Requirement::Stopped);
+    }
+}

@@ -1,0 +1,56 @@
+//! Flushing: sealed memtables become one L0 SST.
+//!
+//! [`build_l0`] writes the file; when a flush runs, and how its result is installed, is [`crate::db`]'s `flush.rs`.
+//! Nothing here knows compaction but for [`Gc`], which says which versions of a key nobody can see.
+
+use std::sync::Arc;
+
+use crate::compaction::gc::{Fate, Gc};
+use crate::error::{Corruption, Error, Result};
+use crate::iter::InternalIterator;
+use crate::iter::merging::MergingIterator;
+use crate::key::{SequenceNumber, split_internal, unpack_trailer};
+use crate::memtable::Memtable;
+use crate::sst::SstWriter;
+
+/// Entries between two looks at `go_on`.
+const POLL_INTERVAL: u64 = 1024;
+
+/// Merges `memtables` (newest first) into `table`, leaving out versions that no snapshot of `snapshots` and no later
+/// reader can see. Entries written come back.
+///
+/// `go_on` is asked every so many entries, with no lock held; an error of it ends the flush.
+pub(crate) fn build_l0(
+    memtables: &[Arc<Memtable>],
+    snapshots: &[SequenceNumber],
+    table: &mut SstWriter,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<u64> {
+    let mut merged = MergingIterator::new(memtables.iter().map(|memtable| memtable.iter()).collect());
+    let mut gc = Gc::new(snapshots);
+    let (mut looked_at, mut written) = (0_u64, 0);
+    merged.seek_to_first()?;
+    while merged.valid() {
+        let key = merged.key();
+        let (user, trailer) = split_internal(key);
+        let (seq, value_type) = unpack_trailer(trailer).ok_or_else(|| unknown_kind(trailer))?;
+        // Older files may hold any key, so no tombstone is spent here.
+        if gc.step(user, seq, value_type, |_| false).fate == Fate::Keep {
+            table.add(key, merged.value())?;
+            written += 1;
+        }
+        looked_at += 1;
+        if looked_at % POLL_INTERVAL == 0 {
+            go_on()?;
+        }
+        merged.next()?;
+    }
+    Ok(written)
+}
+
+/// A memtable holds what was checked on its way in, so this is damage in memory.
+#[cold]
+fn unknown_kind(trailer: u64) -> Error {
+    let found = Corruption::bad("value type of a memtable entry", "0 or 1", trailer as u8);
+    Error::corrupt(std::path::Path::new("memtable"), 0, found)
+}

@@ -1,0 +1,19 @@
+//! The manifest: what the database is made of, as a log of edits.
+//!
+//! A [`VersionEdit`] is a plain value that says what changed ([`edit`]); [`format`](mod@format) says how edits and
+//! their records lie on disk; [`ManifestLog`] ([`log`]) appends and syncs them, and goes over to a new file written
+//! from full state when the old one grew large or failed. `CURRENT` names the live file ([`current`]).
+//!
+//! Nothing here knows what edits mean: [`crate::version::builder`] applies the files, the version set the rest.
+
+mod current;
+mod edit;
+mod format;
+mod log;
+mod recover;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use edit::{FamilyEdit, VersionEdit};
+pub(crate) use log::{ManifestGuard, ManifestLog};
+pub(crate) use recover::{RecoveredManifest, recover};

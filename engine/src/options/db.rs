@@ -1,0 +1,303 @@
+//! [`DbOptions`]: how a database as a whole behaves, and the components that it shares with others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluicedb_controller::WriteController;
+use sluicedb_wbm::WriteBufferManager;
+
+use super::ColumnFamilyOptions;
+use crate::cache::BlockCache;
+use crate::env::{Clock, DiskFileSystem, FileSystem, SystemClock};
+use crate::error::{Error, Result};
+
+/// How SSTs are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ReadMode {
+    /// Files are mapped into memory; stored (uncompressed) blocks are read in place, without a copy.
+    #[default]
+    Mmap,
+    /// Blocks are read into the block cache with positioned reads.
+    Pread,
+}
+
+/// What recovery does about a damaged write-ahead log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum RecoveryMode {
+    /// A torn tail behind the last synced byte is dropped; damage before it refuses to open.
+    #[default]
+    TolerateTail,
+    /// Opens at the last batch before the first damage.
+    PointInTime,
+    /// Any damage, a torn tail too, refuses to open.
+    Absolute,
+}
+
+/// The top rate of delayed writers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum DelayedWriteRate {
+    /// 16 MiB/s.
+    #[default]
+    Default,
+    /// This many bytes per second; 0 means the default.
+    BytesPerSecond(u64),
+}
+
+impl DelayedWriteRate {
+    /// The rate in bytes per second.
+    pub fn bytes_per_second(self) -> u64 {
+        match self {
+            Self::Default | Self::BytesPerSecond(0) => 16 << 20,
+            Self::BytesPerSecond(rate) => rate,
+        }
+    }
+}
+
+/// How a database as a whole behaves, and the components that it shares with others.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DbOptions {
+    /// Make the database if the directory holds none. Default: true.
+    pub create_if_missing: bool,
+    /// Refuse to open a database that exists. Default: false.
+    pub error_if_exists: bool,
+    /// Make column families that [`Db::open_cf`](crate::Db::open_cf) names and the database lacks. Default: true.
+    pub create_missing_column_families: bool,
+    /// Options of the column family `default`, and of families that are opened without options of their own.
+    pub column_family: ColumnFamilyOptions,
+
+    /// Quota of the private write buffer manager; without effect when `write_buffer_manager` is given.
+    ///
+    /// Unit: bytes. Default: 256 MiB. 0 = no quota. Changeable live: through the manager.
+    /// More: larger L0 files, later delay; longer replay.
+    pub db_write_buffer_size: u64,
+    /// Whether the private manager may delay and stop writers. Default: true; false makes the quota soft.
+    pub allow_stall: bool,
+    /// Share of the private manager's quota at which the delay begins.
+    ///
+    /// Unit: percent. Default: 70. Range: 1 to 99.
+    pub delay_start_percent: u32,
+    /// Whether the private manager asks for flushes before the delay begins. Default: true.
+    pub initiate_flushes: bool,
+    /// Flushes that the private manager wants at once.
+    ///
+    /// Default: 4. Range: 1 to 64.
+    pub max_parallel_flushes: u32,
+    /// Top rate of delayed writers of the private controller. Default: 16 MiB/s.
+    pub delayed_write_rate: DelayedWriteRate,
+    /// Longest time that a write spends delayed and stopped before it returns
+    /// [`Error::Stalled`](crate::Error::Stalled).
+    ///
+    /// Default: none. Least: 1 ms.
+    pub stall_timeout: Option<Duration>,
+    /// Recovery flushes memtables before they outgrow the manager's quota. Default: true.
+    pub enforce_write_buffer_manager_during_recovery: bool,
+
+    /// Threads that flush.
+    ///
+    /// Default: 1. Range: 1 to 64.
+    pub max_background_flushes: u32,
+    /// Compactions that run at once.
+    ///
+    /// Default: 2. Range: 1 to 64.
+    pub max_background_compactions: u32,
+    /// Threads that share the work of one large compaction.
+    ///
+    /// Default: 1. Range: 1 to 64.
+    pub max_subcompactions: u32,
+
+    /// Bytes that may wait in the commit queue.
+    ///
+    /// Unit: bytes. Default: 64 MiB. Least: 4 KiB. More: longer groups under slow syncs, later acknowledgements.
+    pub commit_queue_bytes: u64,
+    /// Most bytes in one append to the log.
+    ///
+    /// Unit: bytes. Default: 32 MiB. Least: 4 KiB.
+    pub commit_group_bytes: u64,
+    /// Largest batch.
+    ///
+    /// Unit: bytes. Default: 32 MiB. Range: 4 KiB to 8 GiB. Raise it for larger values.
+    pub max_batch_bytes: u64,
+    /// Longest wait for room in the commit queue.
+    ///
+    /// Default: 30 s. Least: 1 ms.
+    pub write_timeout: Duration,
+    /// Size of a WAL segment.
+    ///
+    /// Unit: bytes. Default: 16 MiB. Range: 64 KiB to 4 GiB. More: fewer files, later automatic sync.
+    pub wal_segment_bytes: u64,
+    /// The store's own buffer for [`Durability::Buffered`](crate::Durability::Buffered) writes.
+    ///
+    /// Unit: bytes. Default: 64 KiB. Range: 0 to 64 MiB.
+    pub wal_buffer_bytes: u64,
+    /// Log size above which the column family that holds the oldest segment is flushed.
+    ///
+    /// Unit: bytes. Default: 1 GiB. Least: 1 MiB. More: longer replay, fewer small flushes of quiet families.
+    pub max_total_wal_size: u64,
+    /// What recovery does about a damaged log. Default: [`RecoveryMode::TolerateTail`].
+    pub recovery_mode: RecoveryMode,
+
+    /// Size of the block cache, when `block_cache` names none.
+    ///
+    /// Unit: bytes. Default: 32 MiB. 0 = no cache.
+    pub block_cache_size: u64,
+    /// How SSTs are read. Default: [`ReadMode::Mmap`].
+    pub read_mode: ReadMode,
+    /// SSTs kept open at once.
+    ///
+    /// Unit: files. Default: 1,000. Least: 16.
+    pub max_open_files: u32,
+
+    /// A block cache shared with other databases. Default: none, a private one.
+    pub block_cache: Option<Arc<BlockCache>>,
+    /// A manager shared with other databases: one quota for all. Default: none, a private one.
+    pub write_buffer_manager: Option<Arc<WriteBufferManager>>,
+    /// A controller shared with other databases: one rate for all. Default: none, a private one.
+    pub write_controller: Option<Arc<WriteController>>,
+    /// The way to disk. Default: the operating system's files.
+    pub file_system: Arc<dyn FileSystem>,
+    /// The way to time. Default: the operating system's clocks.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for DbOptions {
+    fn default() -> Self {
+        Self {
+            create_if_missing: true,
+            error_if_exists: false,
+            create_missing_column_families: true,
+            column_family: ColumnFamilyOptions::default(),
+            db_write_buffer_size: 256 << 20,
+            allow_stall: true,
+            delay_start_percent: 70,
+            initiate_flushes: true,
+            max_parallel_flushes: 4,
+            delayed_write_rate: DelayedWriteRate::Default,
+            stall_timeout: None,
+            enforce_write_buffer_manager_during_recovery: true,
+            max_background_flushes: 1,
+            max_background_compactions: 2,
+            max_subcompactions: 1,
+            commit_queue_bytes: 64 << 20,
+            commit_group_bytes: 32 << 20,
+            max_batch_bytes: 32 << 20,
+            write_timeout: Duration::from_secs(30),
+            wal_segment_bytes: 16 << 20,
+            wal_buffer_bytes: 64 << 10,
+            max_total_wal_size: 1 << 30,
+            recovery_mode: RecoveryMode::default(),
+            block_cache_size: 32 << 20,
+            read_mode: ReadMode::default(),
+            max_open_files: 1000,
+            block_cache: None,
+            write_buffer_manager: None,
+            write_controller: None,
+            file_system: Arc::new(DiskFileSystem),
+            clock: Arc::new(SystemClock::default()),
+        }
+    }
+}
+
+impl DbOptions {
+    /// Checks every range above, those of `column_family` included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] naming the first option outside its range, the range and the value.
+    pub fn validate(&self) -> Result<()> {
+        let check = |ok: bool, what: &'static str, range: &str, given: &dyn std::fmt::Display| {
+            if ok { Ok(()) } else { Err(Error::out_of_range(what, range, given)) }
+        };
+        let millis = |time: Duration| format!("{time:?}");
+        check(
+            (1..=99).contains(&self.delay_start_percent),
+            "delay_start_percent",
+            "1 to 99 percent",
+            &self.delay_start_percent,
+        )?;
+        check((1..=64).contains(&self.max_parallel_flushes), "max_parallel_flushes", "1 to 64", &self.max_parallel_flushes)?;
+        if let Some(timeout) = self.stall_timeout {
+            check(timeout >= Duration::from_millis(1), "stall_timeout", "at least 1 ms", &millis(timeout))?;
+        }
+        check(
+            (1..=64).contains(&self.max_background_flushes),
+            "max_background_flushes",
+            "1 to 64",
+            &self.max_background_flushes,
+        )?;
+        check(
+            (1..=64).contains(&self.max_background_compactions),
+            "max_background_compactions",
+            "1 to 64",
+            &self.max_background_compactions,
+        )?;
+        check((1..=64).contains(&self.max_subcompactions), "max_subcompactions", "1 to 64", &self.max_subcompactions)?;
+        check(self.commit_queue_bytes >= 4096, "commit_queue_bytes", "at least 4096 bytes", &self.commit_queue_bytes)?;
+        check(self.commit_group_bytes >= 4096, "commit_group_bytes", "at least 4096 bytes", &self.commit_group_bytes)?;
+        check(
+            (4096..=8 << 30).contains(&self.max_batch_bytes),
+            "max_batch_bytes",
+            "4096 to 8589934592 bytes",
+            &self.max_batch_bytes,
+        )?;
+        check(
+            self.write_timeout >= Duration::from_millis(1),
+            "write_timeout",
+            "at least 1 ms",
+            &millis(self.write_timeout),
+        )?;
+        check(
+            (64 << 10..=4 << 30).contains(&self.wal_segment_bytes),
+            "wal_segment_bytes",
+            "65536 to 4294967296 bytes",
+            &self.wal_segment_bytes,
+        )?;
+        check(self.wal_buffer_bytes <= 64 << 20, "wal_buffer_bytes", "0 to 67108864 bytes", &self.wal_buffer_bytes)?;
+        check(
+            self.max_total_wal_size >= 1 << 20,
+            "max_total_wal_size",
+            "at least 1048576 bytes",
+            &self.max_total_wal_size,
+        )?;
+        check(self.max_open_files >= 16, "max_open_files", "at least 16", &self.max_open_files)?;
+        self.column_family.validate()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The defaults are valid, and every option that is bent out of its range is refused by its own name.
+    #[test]
+    fn each_option_is_refused_by_name() {
+        DbOptions::default().validate().unwrap();
+        type Bend = fn(&mut DbOptions);
+        let bends: [(&str, Bend); 15] = [
+            ("delay_start_percent", |o| o.delay_start_percent = 100),
+            ("max_parallel_flushes", |o| o.max_parallel_flushes = 0),
+            ("stall_timeout", |o| o.stall_timeout = Some(Duration::ZERO)),
+            ("max_background_flushes", |o| o.max_background_flushes = 0),
+            ("max_background_compactions", |o| o.max_background_compactions = 65),
+            ("max_subcompactions", |o| o.max_subcompactions = 0),
+            ("commit_queue_bytes", |o| o.commit_queue_bytes = 0),
+            ("commit_group_bytes", |o| o.commit_group_bytes = 0),
+            ("max_batch_bytes", |o| o.max_batch_bytes = 0),
+            ("write_timeout", |o| o.write_timeout = Duration::ZERO),
+            ("wal_segment_bytes", |o| o.wal_segment_bytes = 1),
+            ("wal_buffer_bytes", |o| o.wal_buffer_bytes = u64::MAX),
+            ("max_total_wal_size", |o| o.max_total_wal_size = 0),
+            ("max_open_files", |o| o.max_open_files = 1),
+            ("num_levels", |o| o.column_family.num_levels = 0),
+        ];
+        for (name, bend) in bends {
+            let mut options = DbOptions::default();
+            bend(&mut options);
+            let refused = options.validate().unwrap_err();
+            assert!(matches!(refused, Error::InvalidArgument { what, .. } if what == name), "{name}: {refused}");
+        }
+    }
+}

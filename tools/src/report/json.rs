@@ -1,0 +1,235 @@
+//! The data file: one JSON object per line, each with its type in `t`.
+//!
+//! Owns the shapes `system`, `config`, `sample`, `summary` and `fin`, and the file they go to. Must not know when
+//! samples are taken: that is [`super::monitor`].
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::live::Reading;
+use super::steady::Steadiness;
+use super::summary::Figures;
+use super::usage::Usage;
+use crate::console::Console;
+use crate::gflags::CommandLine;
+use crate::settings::{Settings, bindings};
+use crate::workload::stats::{Op, Totals};
+use crate::workload::target::Target;
+
+/// Where the objects go.
+#[derive(Debug)]
+pub enum JsonReport {
+    /// All of them, to a file.
+    File(Mutex<File>),
+    /// Summaries only, to stdout.
+    Stdout,
+}
+
+impl JsonReport {
+    /// Opens `path`; `-` is stdout.
+    ///
+    /// # Errors
+    ///
+    /// The message for the user.
+    pub fn create(path: &str) -> Result<Self, String> {
+        if path == "-" {
+            return Ok(Self::Stdout);
+        }
+        match File::create(path) {
+            Ok(file) => Ok(Self::File(Mutex::new(file))),
+            Err(error) => Err(format!("Can't open {path}: {error}")),
+        }
+    }
+
+    /// Writes one object. A failed write is dropped: it must not change what is measured.
+    pub fn write(&self, console: &Console, object: &Value) {
+        match self {
+            Self::File(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = writeln!(file, "{object}");
+            }
+            Self::Stdout if object["t"] == "summary" => console.json(&format!("{object}\n")),
+            Self::Stdout => {}
+        }
+    }
+}
+
+fn first_line(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
+}
+
+/// The machine and the program.
+pub fn system() -> Value {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, m)| m));
+    let memory = first_line("/proc/meminfo");
+    let kib: u64 = memory.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0);
+    json!({
+        "t": "system",
+        "version": env!("CARGO_PKG_VERSION"),
+        "debug": cfg!(debug_assertions),
+        "cpu": model.unwrap_or_default(),
+        "cores": std::thread::available_parallelism().map_or(0, usize::from),
+        "ram": kib * 1024,
+        "kernel": first_line("/proc/sys/kernel/osrelease"),
+        "date": super::date::Moment::now().ctime(),
+    })
+}
+
+/// The command line and what every flag came to.
+pub fn config(args: &[String], line: &CommandLine, settings: &Settings) -> Value {
+    let mut flags = serde_json::Map::new();
+    for binding in bindings::all() {
+        let shown = (binding.show)(settings);
+        let value = serde_json::from_str::<Value>(&shown)
+            .ok()
+            .filter(|value| value.is_number() || value.is_boolean());
+        flags.insert(binding.flag.to_owned(), value.unwrap_or(Value::String(shown)));
+    }
+    let given: Vec<&str> = line.effective().iter().map(|given| given.flag.name).collect();
+    json!({ "t": "config", "argv": args, "flags": flags, "given": given })
+}
+
+/// One interval of a run.
+pub fn sample(bench: &str, interval: &Interval<'_>, target: &Target) -> Value {
+    let db = &target.dbs[0].db;
+    let usage = Usage::of(db);
+    let int = |name: &str| target.dbs.iter().filter_map(|open| open.db.property_int(name)).sum::<u64>();
+    let by_db: Vec<u64> = target
+        .dbs
+        .iter()
+        .map(|open| open.db.property_int("rocksdb.cur-size-all-mem-tables").unwrap_or(0))
+        .collect();
+    let l0: Vec<u64> = target
+        .dbs
+        .iter()
+        .flat_map(|open| open.families.iter().map(|family| open.db.level_stats(family)))
+        .map(|levels| levels.ok().and_then(|levels| levels.first().map(|level| level.files)).unwrap_or(0))
+        .collect();
+    let (rss, cpu_us, io_w) = process();
+    let mut object = json!({
+        "t": "sample",
+        "bench": bench,
+        "s": (interval.seconds * 1000.0).round() / 1000.0,
+        "ops": interval.ops,
+        "bytes": interval.bytes,
+        "p50": interval.latency.percentile(0.5),
+        "p99": interval.latency.percentile(0.99),
+        "p999": interval.latency.percentile(0.999),
+        "max": interval.latency.percentile(1.0),
+        "wbm": {
+            "usage": usage.usage, "quota": usage.quota, "mutable": usage.mutable, "sealed": usage.sealed,
+            "flushing": usage.flushing, "pinned": usage.pinned, "by_db": by_db, "state": usage.state,
+            "step": usage.step, "rate": usage.rate,
+        },
+        "stall_us": interval.stall_micros,
+        "flush_running": int("rocksdb.num-running-flushes"),
+        "compactions": int("rocksdb.num-running-compactions"),
+        "l0": l0,
+        "pending_bytes": int("rocksdb.estimate-pending-compaction-bytes"),
+        "rss": rss,
+        "cpu_us": cpu_us,
+        "io_w": io_w,
+    });
+    if interval.part {
+        object["part"] = json!(true);
+    }
+    object
+}
+
+/// What happened between two looks.
+#[derive(Debug)]
+pub struct Interval<'a> {
+    /// Seconds since the benchmark began.
+    pub seconds: f64,
+    /// Operations of all threads, the background writer included.
+    pub ops: u64,
+    /// Bytes of user data.
+    pub bytes: u64,
+    /// Latencies, in microseconds.
+    pub latency: &'a Reading,
+    /// Time that writers spent delayed or stopped.
+    pub stall_micros: u64,
+    /// It is the last one, shorter than the others.
+    pub part: bool,
+}
+
+/// One run of a benchmark.
+pub fn summary(
+    bench: &str,
+    figures: &Figures,
+    totals: &Totals,
+    steadiness: &Steadiness,
+    run: &RunFacts<'_>,
+) -> Value {
+    let mut latency = serde_json::Map::new();
+    let percentiles = |p: &dyn Fn(f64) -> f64, max: u64| json!({ "p50": p(50.0), "p99": p(99.0), "p999": p(99.9), "p9999": p(99.99), "max": max });
+    if let Some(histograms) = &totals.histograms {
+        for op in Op::ALL {
+            if let Some(histogram) = histograms.get(op) {
+                let object = percentiles(&|p| histogram.percentile(p), histogram.max());
+                latency.insert(op.label().to_owned(), object);
+            }
+        }
+    }
+    let all = |p: f64| run.latency.percentile(p / 100.0).unwrap_or(0) as f64;
+    latency.insert("all".to_owned(), percentiles(&all, run.latency.percentile(1.0).unwrap_or(0)));
+    json!({
+        "t": "summary",
+        "bench": bench,
+        "ops": figures.ops,
+        "seconds": figures.seconds,
+        "ops_per_sec": figures.ops_per_sec as u64,
+        "micros_per_op": figures.micros_per_op,
+        "mb_per_sec": figures.mb_per_sec,
+        "found": totals.tally.found,
+        "of": totals.tally.reads,
+        "interval": {
+            "n": steadiness.n, "mean": steadiness.mean, "std": steadiness.std, "cv": steadiness.cv,
+            "min": steadiness.min, "p1": steadiness.p1, "p5": steadiness.p5, "max": steadiness.max,
+            "zero_seconds": steadiness.zero_intervals,
+        },
+        "latency": latency,
+        "stall_us": run.stall_micros,
+        "wbm": { "peak_usage": run.peak_usage },
+        "write_amp": run.write_amp,
+    })
+}
+
+/// What the monitor saw of a whole run.
+#[derive(Debug)]
+pub struct RunFacts<'a> {
+    /// All latencies.
+    pub latency: &'a Reading,
+    /// The most that the manager held at any look.
+    pub peak_usage: u64,
+    /// Time that writers spent delayed or stopped.
+    pub stall_micros: u64,
+    /// Bytes that flushes and compactions wrote, by bytes that writers wrote.
+    pub write_amp: Option<f64>,
+}
+
+/// The last object.
+pub fn fin(exit: u8, seconds: f64) -> Value {
+    json!({ "t": "fin", "exit": exit, "seconds": seconds })
+}
+
+/// Resident bytes, CPU microseconds, bytes written to the block layer: of this process, so far.
+fn process() -> (u64, u64, u64) {
+    const PAGE: u64 = 4096;
+    const MICROS_PER_TICK: u64 = 10_000;
+    let statm = first_line("/proc/self/statm");
+    let rss = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * PAGE;
+    // Fields 14 and 15 of stat, counted behind the name, which may hold spaces.
+    let stat = first_line("/proc/self/stat");
+    let ticks: u64 = stat.rsplit_once(')').map_or(0, |(_, fields)| {
+        fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+    });
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok()).unwrap_or(0);
+    (rss, ticks * MICROS_PER_TICK, written)
+}
