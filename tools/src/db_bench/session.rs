@@ -182,6 +182,7 @@ impl<'a> Session<'a> {
             let facts = RunFacts {
                 latency: &observed.latency,
                 peak_usage: observed.peak_usage,
+                longest_stop_micros: observed.longest_stop_micros,
                 stall_micros: did.stall_micros,
                 write_amp: did.write_amp(),
             };

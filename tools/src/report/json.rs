@@ -96,14 +96,8 @@ pub fn config(args: &[String], line: &CommandLine, settings: &Settings) -> Value
 
 /// One interval of a run.
 pub fn sample(bench: &str, interval: &Interval<'_>, target: &Target) -> Value {
-    let db = &target.dbs[0].db;
-    let usage = Usage::of(db);
+    let usage = interval.usage;
     let int = |name: &str| target.dbs.iter().filter_map(|open| open.db.property_int(name)).sum::<u64>();
-    let by_db: Vec<u64> = target
-        .dbs
-        .iter()
-        .map(|open| open.db.property_int("rocksdb.cur-size-all-mem-tables").unwrap_or(0))
-        .collect();
     let l0: Vec<u64> = target
         .dbs
         .iter()
@@ -123,9 +117,11 @@ pub fn sample(bench: &str, interval: &Interval<'_>, target: &Target) -> Value {
         "max": interval.latency.percentile(1.0),
         "wbm": {
             "usage": usage.usage, "quota": usage.quota, "mutable": usage.mutable, "sealed": usage.sealed,
-            "flushing": usage.flushing, "pinned": usage.pinned, "by_db": by_db, "state": usage.state,
+            "flushing": usage.flushing, "pinned": usage.pinned, "by_db": usage.by_db, "state": usage.state,
             "step": usage.step, "rate": usage.rate,
         },
+        "delay_us": interval.delayed_micros,
+        "stop_us": interval.stopped_micros,
         "stall_us": interval.stall_micros,
         "flush_running": int("rocksdb.num-running-flushes"),
         "compactions": int("rocksdb.num-running-compactions"),
@@ -152,7 +148,13 @@ pub struct Interval<'a> {
     pub bytes: u64,
     /// Latencies, in microseconds.
     pub latency: &'a Reading,
-    /// Time that writers spent delayed or stopped.
+    /// The manager, at the end of the interval.
+    pub usage: &'a Usage,
+    /// Time that the controller spent delayed, and stopped.
+    pub delayed_micros: u64,
+    /// See `delayed_micros`.
+    pub stopped_micros: u64,
+    /// Time that writers spent delayed or stopped, summed over writers.
     pub stall_micros: u64,
     /// It is the last one, shorter than the others.
     pub part: bool,
@@ -195,7 +197,7 @@ pub fn summary(
         },
         "latency": latency,
         "stall_us": run.stall_micros,
-        "wbm": { "peak_usage": run.peak_usage },
+        "wbm": { "peak_usage": run.peak_usage, "longest_stop_us": run.longest_stop_micros },
         "write_amp": run.write_amp,
     })
 }
@@ -207,6 +209,8 @@ pub struct RunFacts<'a> {
     pub latency: &'a Reading,
     /// The most that the manager held at any look.
     pub peak_usage: u64,
+    /// The longest stop since the database was opened.
+    pub longest_stop_micros: u64,
     /// Time that writers spent delayed or stopped.
     pub stall_micros: u64,
     /// Bytes that flushes and compactions wrote, by bytes that writers wrote.

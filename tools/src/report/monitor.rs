@@ -54,6 +54,8 @@ pub struct Observed {
     pub latency: Reading,
     /// The most that the manager held at any look.
     pub peak_usage: u64,
+    /// The longest stop since the database was opened.
+    pub longest_stop_micros: u64,
 }
 
 /// A started monitor.
@@ -134,6 +136,7 @@ struct Looks<'a, 'p> {
     last_bytes: u64,
     last_latency: Reading,
     last_stall: u64,
+    last_usage: Usage,
     observed: Observed,
     alive: (u64, Instant),
     warned: Duration,
@@ -147,17 +150,18 @@ impl<'a, 'p> Looks<'a, 'p> {
         let last_stall = engine::total(monitor.target).stall_micros;
         Self {
             interval: sampled.then(|| Duration::from_secs(seconds.max(1))),
-            monitor,
             pulses,
             begin,
             last_ops: 0,
             last_bytes: 0,
             last_latency: Reading::default(),
             last_stall,
+            last_usage: Usage::of(&monitor.target.dbs[0].db),
             observed: Observed::default(),
             alive: (0, begin),
             warned: Duration::ZERO,
             next_plain: begin + PLAIN,
+            monitor,
         }
     }
 
@@ -212,14 +216,18 @@ impl<'a, 'p> Looks<'a, 'p> {
                 self.monitor.console.err(&message);
             }
         }
-        self.observed.peak_usage =
-            self.observed.peak_usage.max(Usage::of(&self.monitor.target.dbs[0].db).usage);
+        let usage = Usage::of(&self.monitor.target.dbs[0].db);
+        self.observed.peak_usage = self.observed.peak_usage.max(usage.usage);
+        self.observed.longest_stop_micros = usage.longest_stop_micros;
         if let Some(report) = self.monitor.json {
             let bytes: u64 = self.pulses.iter().map(|pulse| pulse.bytes.load(Relaxed)).sum();
             let reading = self.read_latency();
             let latency = reading.since(&self.last_latency);
             let stall = engine::total(self.monitor.target).stall_micros;
             let interval = Interval {
+                usage: &usage,
+                delayed_micros: usage.delayed_micros.saturating_sub(self.last_usage.delayed_micros),
+                stopped_micros: usage.stopped_micros.saturating_sub(self.last_usage.stopped_micros),
                 stall_micros: stall - self.last_stall,
                 seconds,
                 ops: in_interval,
@@ -232,6 +240,7 @@ impl<'a, 'p> Looks<'a, 'p> {
             self.last_bytes = bytes;
             self.last_latency = reading;
             self.last_stall = stall;
+            self.last_usage = usage;
         }
     }
 

@@ -28,6 +28,14 @@ pub struct Usage {
     pub step: u64,
     /// Bytes per second, when delayed.
     pub rate: u64,
+    /// Time spent delayed, so far.
+    pub delayed_micros: u64,
+    /// Time spent stopped, so far.
+    pub stopped_micros: u64,
+    /// The longest stop so far.
+    pub longest_stop_micros: u64,
+    /// Bytes by database, in the order in which they were opened.
+    pub by_db: Vec<u64>,
 }
 
 impl Usage {
@@ -46,6 +54,10 @@ impl Usage {
     fn read(&mut self, text: &str) {
         let mut words =
             text.split(|c: char| c.is_whitespace() || ",;:=()".contains(c)).filter(|word| !word.is_empty());
+        let of_database = |line: &str| {
+            line.strip_prefix("database ")?.rsplit_once(": usage ").map(|(_, rest)| leading(rest))
+        };
+        self.by_db.extend(text.lines().filter_map(of_database));
         let mut seen = Vec::new();
         let mut key = words.next();
         while let (Some(name), Some(value)) = (key, words.next()) {
@@ -65,6 +77,9 @@ impl Usage {
                 ("pinned", Ok(number)) => self.pinned = number,
                 ("step", Ok(number)) => self.step = number,
                 ("rate", Ok(number)) => self.rate = number,
+                ("delayed-micros", Ok(number)) => self.delayed_micros = number,
+                ("stopped-micros", Ok(number)) => self.stopped_micros = number,
+                ("longest-stop-micros", Ok(number)) => self.longest_stop_micros = number,
                 _ => continue,
             }
             seen.push(name);
@@ -75,6 +90,12 @@ impl Usage {
     pub fn of_quota(&self) -> String {
         format!("{} OF {}", self.usage, self.quota)
     }
+}
+
+/// The number that `text` begins with, else 0.
+fn leading(text: &str) -> u64 {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().unwrap_or(0)
 }
 
 /// The line of the watchdog: who holds the memory and what runs, when no operation ends.
@@ -116,6 +137,10 @@ mod tests {
         assert_eq!((usage.quota, usage.usage, usage.mutable, usage.sealed), (100, 70, 40, 30));
         assert_eq!((usage.state.as_str(), usage.step, usage.rate), ("delayed", 1, 5));
         assert_eq!(usage.of_quota(), "70 OF 100");
+
+        let mut usage = Usage::default();
+        usage.read("usage: 9\ndatabase /a: usage 4, pinned 0\ndatabase /b: usage 5, pinned 1\nlongest-stop-micros: 7\n");
+        assert_eq!((usage.usage, usage.by_db, usage.longest_stop_micros), (9, vec![4, 5], 7));
 
         let mut usage = Usage::default();
         usage.read(
