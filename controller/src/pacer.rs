@@ -52,7 +52,9 @@ impl Pacer {
     /// Books what was earned until `now`.
     pub(crate) fn accrue(&mut self, now: u64) {
         if !self.frozen {
-            self.earned += i128::from(now.saturating_sub(self.at)) * i128::from(self.rate);
+            // The bound on credit makes the exact gain of ages irrelevant: saturating is enough.
+            let gain = u128::from(now.saturating_sub(self.at)) * u128::from(self.rate);
+            self.earned = self.earned.saturating_add(i128::try_from(gain).unwrap_or(i128::MAX));
             self.cap();
         }
         self.at = self.at.max(now);
@@ -129,7 +131,7 @@ impl Pacer {
     fn cap(&mut self) {
         let most = self.claimed + i128::from(self.rate) * i128::from(self.credit);
         if self.earned > most {
-            self.lost += self.earned - most;
+            self.lost = self.lost.saturating_add(self.earned.saturating_sub(most));
             self.earned = most;
         }
     }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use sluicedb_wbm::{FlushTarget, Reclaimable};
 
+use crate::db::{FamilyPressure, LastFamilyPrint};
 use crate::jobs::Bell;
 use crate::options::ColumnFamilyOptions;
-use crate::db::{FamilyPressure, LastFamilyPrint};
 use crate::stats::{Last, LevelWork};
 use crate::sync::{Mutex, RwLock};
 use crate::version::super_version::SuperVersion;
@@ -207,8 +207,13 @@ impl FlushTarget for FamilyData {
         let pinned = self.pin();
         let flushing = self.is_flushing();
         let mutable = pinned.mutable.bytes();
-        let sealed: u64 = if flushing { 0 } else { pinned.sealed.iter().map(|memtable| memtable.bytes()).sum() };
-        let oldest = pinned.memtables().filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.created()).min();
+        let sealed: u64 =
+            if flushing { 0 } else { pinned.sealed.iter().map(|memtable| memtable.bytes()).sum() };
+        let oldest = pinned
+            .memtables()
+            .filter(|memtable| !memtable.is_empty())
+            .map(|memtable| memtable.created())
+            .min();
         Reclaimable {
             bytes: mutable + sealed,
             mutable,

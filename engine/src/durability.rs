@@ -160,6 +160,7 @@ impl Durability {
 
     /// Whether the batch of `seq` is durable: `Ok(false)` means not yet, an error means that it never will be
     /// known to be.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tickets of asynchronous writes will poll"))]
     pub(crate) fn poll_durable(&self, seq: SequenceNumber) -> Result<bool> {
         if self.durable_sequence() >= seq {
             return Ok(true);

@@ -187,7 +187,11 @@ impl Error {
 impl Corruption {
     /// A field whose value its format does not allow.
     #[cold]
-    pub(crate) fn bad(what: &'static str, expected: impl Into<String>, found: impl std::fmt::Display) -> Self {
+    pub(crate) fn bad(
+        what: &'static str,
+        expected: impl Into<String>,
+        found: impl std::fmt::Display,
+    ) -> Self {
         Self::BadValue { what, expected: expected.into(), found: found.to_string() }
     }
 }

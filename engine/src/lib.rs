@@ -59,18 +59,20 @@ pub use batch::WriteBatch;
 pub use cache::BlockCache;
 pub use column_family::ColumnFamily;
 pub use db::{Db, DurableSubscription, LevelStats};
-pub use env::{Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile};
+pub use env::{
+    Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
+};
 pub use error::{Corruption, Error, Result};
 pub use iter::db_iter::DbIterator;
 pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
 pub use options::{
-    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode, ReadOptions,
-    RecoveryMode, WriteOptions,
+    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode,
+    ReadOptions, RecoveryMode, WriteOptions,
 };
+pub use slice::PinnedSlice;
 #[cfg(feature = "manual-clock")]
 pub use sluicedb_controller::ManualClock;
 pub use sluicedb_controller::{DelayStep, Pressure, WriteController};
 pub use sluicedb_wbm::WriteBufferManager;
-pub use slice::PinnedSlice;
 pub use snapshot::Snapshot;
 pub use stats::StatisticsSnapshot;

@@ -403,7 +403,7 @@ impl Shared {
                 return served;
             }
             waiter.outcome = Some(Ok(()));
-            served.push(waiter.to_wake());
+            served.push(waiter.call_up());
         }
         if !queue.closed {
             self.word.fetch_and(!WAITERS, Ordering::SeqCst);
@@ -417,7 +417,7 @@ impl Queue {
         let waiting = self.waiters.values_mut().filter(|waiter| waiter.outcome.is_none());
         let end = |waiter: &mut Waiter| {
             waiter.outcome = Some(Err(PoolWaitEnded::Closed));
-            waiter.to_wake()
+            waiter.call_up()
         };
         waiting.map(end).collect()
     }
@@ -425,7 +425,7 @@ impl Queue {
 
 impl Waiter {
     /// A copy that carries who is to be woken once the lock is released.
-    fn to_wake(&mut self) -> Self {
+    fn call_up(&mut self) -> Self {
         let (want, parker) = (self.want, self.parker.clone());
         Self { want, parker, waker: self.waker.take(), outcome: None }
     }

@@ -92,7 +92,9 @@ impl<'a> BatchReader<'a> {
         if self.left == 0 {
             return match self.cursor.rest().len() {
                 0 => Ok(None),
-                extra => Err(Corruption::bad("batch", "nothing behind its last entry", format!("{extra} bytes"))),
+                extra => {
+                    Err(Corruption::bad("batch", "nothing behind its last entry", format!("{extra} bytes")))
+                }
             };
         }
         self.left -= 1;
@@ -103,8 +105,8 @@ impl<'a> BatchReader<'a> {
     fn entry(&mut self) -> Result<Entry<'a>, Corruption> {
         let cut = |what| Corruption::bad(what, "whole inside its batch", "the end of the batch");
         let number = self.cursor.u8().ok_or_else(|| cut("entry type"))?;
-        let value_type =
-            ValueType::from_u8(number).ok_or_else(|| Corruption::bad("entry type", "0 (delete) or 1 (put)", number))?;
+        let value_type = ValueType::from_u8(number)
+            .ok_or_else(|| Corruption::bad("entry type", "0 (delete) or 1 (put)", number))?;
         let family = self.cursor.varint32().ok_or_else(|| cut("column family id"))?;
         let key = self.cursor.bytes().ok_or_else(|| cut("key"))?;
         if key.len() > MAX_KEY_LEN {

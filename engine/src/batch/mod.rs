@@ -66,7 +66,12 @@ impl WriteBatch {
     }
 
     /// Sets `key` to `value` in `family`.
-    pub fn put_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+    pub fn put_cf(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> &mut Self {
         self.of(family).push(ValueType::Put, family.id(), key.as_ref(), value.as_ref())
     }
 
@@ -115,7 +120,10 @@ impl WriteBatch {
             return Err(Error::invalid("batch", why));
         }
         if self.byte_size() > max_bytes {
-            let why = format!("{} bytes are more than max_batch_bytes, {max_bytes}; split it or raise the option", self.byte_size());
+            let why = format!(
+                "{} bytes are more than max_batch_bytes, {max_bytes}; split it or raise the option",
+                self.byte_size()
+            );
             return Err(Error::invalid("batch", why));
         }
         Ok(())
@@ -190,7 +198,10 @@ mod tests {
         batch.check(1, u64::MAX).unwrap();
         batch.put(vec![b'k'; MAX_KEY_LEN + 1], "v").put("good", "v");
         let refused = batch.check(1, u64::MAX).unwrap_err();
-        assert_eq!(refused.to_string(), "invalid key: 65536 bytes are more than the largest key, 65535 bytes");
+        assert_eq!(
+            refused.to_string(),
+            "invalid key: 65536 bytes are more than the largest key, 65535 bytes"
+        );
         batch.clear();
         batch.check(1, u64::MAX).unwrap();
         assert!(batch.is_empty());

@@ -96,6 +96,7 @@ impl TableCache {
     }
 
     /// Open tables that it keeps.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.tables.len()
     }

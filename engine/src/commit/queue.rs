@@ -99,7 +99,10 @@ impl<W, S> CommitQueue<W, S> {
         let mut waiting = self.waiting.lock();
         if let Some(state) = waiting.idle.take() {
             debug_assert!(waiting.units.is_empty());
-            return Entered::Leads(work, Leadership { queue: self, state: Some(state), group: Vec::new(), promoted: false });
+            return Entered::Leads(
+                work,
+                Leadership { queue: self, state: Some(state), group: Vec::new(), promoted: false },
+            );
         }
         let unit = Arc::new(Unit { slot: Mutex::new(Slot::Queued(work)), changed: Condvar::new() });
         waiting.units.push_back(Arc::clone(&unit));
@@ -110,7 +113,8 @@ impl<W, S> CommitQueue<W, S> {
             match std::mem::replace(&mut *slot, Slot::Seen) {
                 Slot::Done(outcome) => return Entered::Done(outcome),
                 Slot::Leads(work, state) => {
-                    let leadership = Leadership { queue: self, state: Some(state), group: Vec::new(), promoted: true };
+                    let leadership =
+                        Leadership { queue: self, state: Some(state), group: Vec::new(), promoted: true };
                     return Entered::Leads(work, leadership);
                 }
                 still => *slot = still,

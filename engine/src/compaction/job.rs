@@ -46,8 +46,6 @@ pub(crate) struct JobContext<'a, O, F> {
 pub(crate) struct CompactionResult {
     /// New files, ascending by key: what an edit adds to the output level.
     pub(crate) outputs: Vec<FileMeta>,
-    /// The level of all outputs.
-    pub(crate) output_level: usize,
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
     pub(crate) entries_in: u64,
@@ -98,7 +96,6 @@ where
     };
 
     let mut result = CompactionResult {
-        output_level: compaction.output_level(),
         bytes_read: compaction.input_bytes(),
         parts: ranges.len(),
         ..CompactionResult::default()

@@ -141,11 +141,6 @@ impl Compaction {
         file.overlaps(Some(from), Some(to))
     }
 
-    /// The version that it was picked from; it keeps the input files alive.
-    pub(crate) fn version(&self) -> &Arc<Version> {
-        &self.version
-    }
-
     pub(crate) fn reason(&self) -> Reason {
         self.reason
     }

@@ -75,7 +75,7 @@ impl OutputFactory for SstOutputs<'_> {
     fn create(&self) -> Result<(FileNumber, SstWriter)> {
         let number = (self.next_number)();
         let path = sst_path(&self.dir, number);
-        let table = SstWriter::create(self.fs, path, self.fs.unique_id(), self.options.clone());
+        let table = SstWriter::create(self.fs, path, self.fs.unique_id(), self.options);
         // What a failed creation left behind, if anything.
         Ok((number, table.inspect_err(|_| self.remove(number))?))
     }

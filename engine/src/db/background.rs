@@ -106,7 +106,9 @@ impl Shared {
             self.tables.evict(number);
             match self.fs.remove(&sst_path(&self.dir, number)) {
                 Ok(()) => self.stats.files_deleted.add(1),
-                Err(error) => self.info_log.error(&format!("could not remove {number}.sst, an obsolete file: {error}")),
+                Err(error) => {
+                    self.info_log.error(&format!("could not remove {number}.sst, an obsolete file: {error}"))
+                }
             }
         }
         if !self.failure.has_failed()

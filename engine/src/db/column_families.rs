@@ -61,7 +61,11 @@ impl Families {
 
 impl Shared {
     /// Makes a family. Refused, it leaves no trace.
-    pub(super) fn create_column_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<ColumnFamily> {
+    pub(super) fn create_column_family(
+        &self,
+        name: &str,
+        options: ColumnFamilyOptions,
+    ) -> Result<ColumnFamily> {
         self.check_writable()?;
         options.validate()?;
         check_name(name)?;
@@ -111,7 +115,11 @@ impl Shared {
         for memtable in last.memtables() {
             memtable.charge().flushed();
         }
-        let empty = last.with(self.new_memtable(&family.name, &family.options), Vec::new(), Arc::new(Version::empty(last.version.num_levels())));
+        let empty = last.with(
+            self.new_memtable(&family.name, &family.options),
+            Vec::new(),
+            Arc::new(Version::empty(last.version.num_levels())),
+        );
         let replaced = {
             let _state = self.state.lock();
             family.install(empty)

@@ -43,17 +43,21 @@ impl Shared {
             })
             .filter(|(_, _, score)| score.is_due())
             .collect();
-        let hurry = hurry || scored.iter().any(|(family, _, score)| score.compaction_pressure(&family.data.options));
+        let hurry =
+            hurry || scored.iter().any(|(family, _, score)| score.compaction_pressure(&family.data.options));
         let allowed = if hurry { self.options.max_background_compactions } else { 1 };
         if state.running_compactions >= allowed {
             return None;
         }
-        let urgency = |score: &Score| (0..=crate::version::MAX_LEVELS).map(|level| score.of_level(level)).fold(0.0, f64::max);
+        let urgency = |score: &Score| {
+            (0..=crate::version::MAX_LEVELS).map(|level| score.of_level(level)).fold(0.0, f64::max)
+        };
         scored.sort_by(|(_, _, a), (_, _, b)| urgency(b).total_cmp(&urgency(a)));
         for (family, version, score) in scored {
             let options = &family.data.options;
             let jobs = state.jobs.entry(family.id()).or_default();
-            let picker = Picker { version: &version, options, cursors: &jobs.cursors, running: &jobs.running };
+            let picker =
+                Picker { version: &version, options, cursors: &jobs.cursors, running: &jobs.running };
             let Some(compaction) = picker.pick(&score) else { continue };
             jobs.cursors.advance(&compaction);
             jobs.running.push(compaction.running());
@@ -90,7 +94,8 @@ impl Shared {
         let level = compaction.output_level();
         let mut change = FamilyEdit { removed, ..FamilyEdit::new(family.id) };
         if compaction.is_trivial_move() {
-            change.added = compaction.input_files().map(|(_, file)| (level as u32, Arc::clone(file))).collect();
+            change.added =
+                compaction.input_files().map(|(_, file)| (level as u32, Arc::clone(file))).collect();
             self.install_compaction(family, change)?;
             self.stats.trivial_moves.add(1);
             family.book(level, &LevelWork { moved: compaction.input_bytes(), ..LevelWork::default() });
@@ -99,8 +104,7 @@ impl Shared {
         }
 
         let (began, cpu_began) = (self.clock.now_nanos(), thread_cpu_micros());
-        let how = BlockRead { verify: true, fill_cache: false };
-        let open = open_through(Arc::clone(&self.tables), how);
+        let open = open_through(Arc::clone(&self.tables), BlockRead::BACKGROUND);
         let outputs = SstOutputs {
             fs: &*self.fs,
             clock: &*self.clock,
@@ -118,11 +122,14 @@ impl Shared {
             Ok(())
         };
         let snapshots = self.snapshots.sequences();
-        let pool = self.compaction_threads.as_ref().map(|pool| (pool, self.options.max_subcompactions as usize));
-        let context = JobContext { open: &open, outputs: &outputs, snapshots: &snapshots, go_on: &go_on, pool };
+        let pool =
+            self.compaction_threads.as_ref().map(|pool| (pool, self.options.max_subcompactions as usize));
+        let context =
+            JobContext { open: &open, outputs: &outputs, snapshots: &snapshots, go_on: &go_on, pool };
         let result = job::run(compaction, &context)?;
 
-        let new_files: Vec<_> = result.outputs.into_iter().map(|file| (level as u32, Arc::new(file))).collect();
+        let new_files: Vec<_> =
+            result.outputs.into_iter().map(|file| (level as u32, Arc::new(file))).collect();
         let numbers: Vec<_> = new_files.iter().map(|(_, file)| file.number).collect();
         change.added = new_files;
         let installed = self.install_compaction(family, change);
@@ -145,20 +152,23 @@ impl Shared {
             let files = compaction.input_files().filter(|(from, _)| (*from == level) == lower);
             files.map(|(_, file)| file.size).sum()
         };
-        family.book(level, &LevelWork {
-            read_upper: read(false),
-            read_lower: read(true),
-            written: result.bytes_written,
-            micros,
-            cpu_micros: thread_cpu_micros().saturating_sub(cpu_began),
-            count: 1,
-            entries_in: result.entries_in,
-            entries_dropped: result.entries_dropped,
-            ..LevelWork::default()
-        });
+        family.book(
+            level,
+            &LevelWork {
+                read_upper: read(false),
+                read_lower: read(true),
+                written: result.bytes_written,
+                micros,
+                cpu_micros: thread_cpu_micros().saturating_sub(cpu_began),
+                count: 1,
+                entries_in: result.entries_in,
+                entries_dropped: result.entries_dropped,
+                ..LevelWork::default()
+            },
+        );
         self.info_log.info(&format!(
-            "[{}] compacted {compaction}: {} bytes into {} bytes, {} of {} entries dropped, in {micros} us",
-            family.name, result.bytes_read, result.bytes_written, result.entries_dropped, result.entries_in
+            "[{}] compacted {compaction} in {} parts: {} bytes into {} bytes, {} of {} entries dropped, in {micros} us",
+            family.name, result.parts, result.bytes_read, result.bytes_written, result.entries_dropped, result.entries_in
         ));
         Ok(())
     }

@@ -104,14 +104,17 @@ impl Shared {
         self.stats.flushes.add(1);
         self.stats.flush_bytes_written.add(size);
         self.stats.flush_micros.add(micros);
-        family.book(0, &LevelWork {
-            written: size,
-            flushed: size,
-            micros,
-            cpu_micros: thread_cpu_micros().saturating_sub(cpu_began),
-            count: 1,
-            ..LevelWork::default()
-        });
+        family.book(
+            0,
+            &LevelWork {
+                written: size,
+                flushed: size,
+                micros,
+                cpu_micros: thread_cpu_micros().saturating_sub(cpu_began),
+                count: 1,
+                ..LevelWork::default()
+            },
+        );
         self.info_log.info(&format!(
             "[{}] flushed {} memtables into {number}.sst, {size} bytes, in {micros} us",
             family.name,

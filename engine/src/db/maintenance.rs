@@ -31,7 +31,8 @@ impl Shared {
         self.wait_until(|| {
             // Sealed memtables leave in order, so the newest that was sealed then is the last to wait for.
             let waits = |(family, newest): &(ColumnFamily, u64)| {
-                !family.data.is_dropped() && family.data.pin().sealed.iter().any(|memtable| memtable.id() <= *newest)
+                !family.data.is_dropped()
+                    && family.data.pin().sealed.iter().any(|memtable| memtable.id() <= *newest)
             };
             !awaited.iter().any(waits)
         })
@@ -70,7 +71,12 @@ impl Shared {
     }
 
     /// Compacts `from..=to` of a family down to its last level, and waits.
-    pub(super) fn compact_range(&self, family: &ColumnFamily, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+    pub(super) fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<()> {
         self.check_writable()?;
         self.check_family(&family.data)?;
         if let (Some(from), Some(to)) = (from, to)
@@ -84,6 +90,8 @@ impl Shared {
         self.state.lock().manual_compactions -= 1;
         self.compaction_bell.ring();
         self.done_bell.ring();
-        outcome.inspect_err(|error| self.info_log.error(&format!("compact_range of '{}' failed: {error}", family.name())))
+        outcome.inspect_err(|error| {
+            self.info_log.error(&format!("compact_range of '{}' failed: {error}", family.name()))
+        })
     }
 }

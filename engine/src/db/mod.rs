@@ -28,16 +28,16 @@ mod stats_text;
 mod write;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use sluicedb_controller::WriteController;
 use sluicedb_wbm::WriteBufferManager;
 
 use self::column_families::Families;
+use self::pressure::Pressure;
 use self::state::State;
 use self::stats_text::LastDbPrint;
-use self::pressure::Pressure;
 use self::write::Commit;
 use crate::batch::WriteBatch;
 use crate::cache::{BlockCache, TableCache};
@@ -49,8 +49,8 @@ use crate::info_log::InfoLog;
 use crate::iter::db_iter::DbIterator;
 use crate::jobs::{Bell, Failure, Workers};
 use crate::key::SequenceNumber;
-use crate::obsolete::ObsoleteFiles;
 use crate::manifest::VersionEdit;
+use crate::obsolete::ObsoleteFiles;
 use crate::options::{ColumnFamilyOptions, DbOptions, ReadOptions, WriteOptions};
 use crate::slice::PinnedSlice;
 use crate::snapshot::{Snapshot, SnapshotList};
@@ -59,8 +59,8 @@ use crate::sync::Mutex;
 use crate::version::set::{NewVersions, VersionSet};
 use crate::wal::Wal;
 
-pub use properties::LevelStats;
 pub(crate) use pressure::FamilyPressure;
+pub use properties::LevelStats;
 pub(crate) use stats_text::LastFamilyPrint;
 
 /// An open database.
@@ -164,7 +164,10 @@ pub(crate) struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("dir", &self.dir).field("published", &self.published()).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("dir", &self.dir)
+            .field("published", &self.published())
+            .finish_non_exhaustive()
     }
 }
 
@@ -320,7 +323,12 @@ impl Db {
     }
 
     /// Sets `key` to `value` in `default`.
-    pub fn put_opt(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+    pub fn put_opt(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         let mut batch = WriteBatch::with_capacity(entry_capacity(key, value));
         batch.put(key, value);
@@ -328,7 +336,12 @@ impl Db {
     }
 
     /// Sets `key` to `value` in `family`.
-    pub fn put_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+    pub fn put_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
         self.put_cf_opt(family, key, value, &WriteOptions::default())
     }
 
@@ -364,7 +377,12 @@ impl Db {
     }
 
     /// Removes `key` from `family`; a key that is not there is no error.
-    pub fn delete_cf_opt(&self, family: &ColumnFamily, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+    pub fn delete_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
         let mut batch = WriteBatch::with_capacity(entry_capacity(key.as_ref(), &[]));
         batch.delete_cf(family, key);
         self.write_opt(batch, options)
@@ -461,7 +479,10 @@ impl Db {
     }
 
     /// The values of several keys of `default`, in their order, all as of one moment.
-    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Vec<Result<Option<PinnedSlice>>> {
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
         let options = ReadOptions::at(&self.snapshot());
         keys.into_iter().map(|key| self.get_opt(key, &options)).collect()
     }
@@ -512,7 +533,12 @@ impl Db {
     }
 
     /// The same for one column family.
-    pub fn compact_range_cf(&self, family: &ColumnFamily, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+    pub fn compact_range_cf(
+        &self,
+        family: &ColumnFamily,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<()> {
         self.shared().compact_range(family, from, to)
     }
 

@@ -69,7 +69,10 @@ pub(super) fn open(
     info_log.info(&format!("SluiceDB version: {}", env!("CARGO_PKG_VERSION")));
 
     // 4. The manifest.
-    let mut state = if is_new { new_state(&*fs) } else { read_manifest(&*fs, dir)? };
+    let (mut state, torn) = if is_new { (new_state(&*fs), 0) } else { read_manifest(&*fs, dir)? };
+    if torn > 0 {
+        info_log.info(&format!("dropped {torn} bytes of an unacknowledged edit at the end of the manifest"));
+    }
     let numbers = Arc::new(FileNumbers::starting_at(state.next_file));
     let names = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     pass_used_numbers(&numbers, &names);
@@ -108,7 +111,7 @@ pub(super) fn open(
     wal.release_below(state.wal.first_needed);
 
     // 8. What is not named any more.
-    remove_unnamed(&*fs, dir, &names, &state, &wal, versions.manifest_number(), &info_log);
+    remove_unnamed(&*fs, dir, &names, &state, &recovered.end.dead, versions.manifest_number(), &info_log);
 
     // 9. Everything together, and the threads.
     let obsolete = ObsoleteFiles::new(Arc::clone(&purge_bell));
@@ -125,14 +128,21 @@ pub(super) fn open(
             gone: ReaderGone(Arc::clone(&obsolete)),
         };
         let of_its_own = family_options.get(id).cloned().unwrap_or_else(|| options.column_family.clone());
-        let data =
-            Arc::new(FamilyData::new(*id, family.name.as_str().into(), of_its_own, identity, first, Arc::clone(&flush_bell)));
+        let data = Arc::new(FamilyData::new(
+            *id,
+            family.name.as_str().into(),
+            of_its_own,
+            identity,
+            first,
+            Arc::clone(&flush_bell),
+        ));
         writer.add_family(Arc::clone(&data));
         families.push(ColumnFamily { data });
     }
-    let block_cache = options.block_cache.clone().or_else(|| {
-        (options.block_cache_size > 0).then(|| BlockCache::new(options.block_cache_size))
-    });
+    let block_cache = options
+        .block_cache
+        .clone()
+        .or_else(|| (options.block_cache_size > 0).then(|| BlockCache::new(options.block_cache_size)));
     let tables = TableCache::new(
         Arc::clone(&fs),
         dir.to_owned(),
@@ -194,7 +204,7 @@ pub(super) fn open(
 /// Names of the families of a closed database.
 pub(super) fn list_column_families(dir: &Path, options: &DbOptions) -> Result<Vec<String>> {
     let fs = TrackedFileSystem(Arc::clone(&options.file_system));
-    let state = read_manifest(&fs, dir)?;
+    let (state, _) = read_manifest(&fs, dir)?;
     Ok(state.families.into_values().map(|family| family.name).collect())
 }
 
@@ -302,7 +312,8 @@ fn add_family(state: &mut ManifestState, id: u32, name: &str) {
     state.next_family = state.next_family.max(id + 1);
 }
 
-fn read_manifest(fs: &dyn FileSystem, dir: &Path) -> Result<ManifestState> {
+/// What the manifest says, and the bytes of a torn last record that were dropped.
+fn read_manifest(fs: &dyn FileSystem, dir: &Path) -> Result<(ManifestState, u64)> {
     let manifest = manifest::recover(fs, dir)?;
     let mut state = ManifestState::default();
     for edit in &manifest.edits {
@@ -312,13 +323,14 @@ fn read_manifest(fs: &dyn FileSystem, dir: &Path) -> Result<ManifestState> {
         let found = Corruption::bad("column families", "one with id 0, 'default'", "none");
         return Err(Error::corrupt(&manifest.path, 0, found));
     }
-    Ok(state)
+    Ok((state, manifest.bytes_dropped))
 }
 
 /// Files that a crash left may bear numbers that the manifest has not heard of; none is used again.
 fn pass_used_numbers(numbers: &FileNumbers, names: &[String]) {
     for name in names {
-        if let Some(FileKind::Manifest(number) | FileKind::Wal(number) | FileKind::Sst(number)) = parse(name) {
+        if let Some(FileKind::Manifest(number) | FileKind::Wal(number) | FileKind::Sst(number)) = parse(name)
+        {
             numbers.pass(number);
         }
     }
@@ -360,7 +372,11 @@ fn check_tables(fs: &dyn FileSystem, dir: &Path, state: &ManifestState) -> Resul
         for (_, file) in family.version.all_files() {
             let path = sst_path(dir, file.number);
             if !fs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
-                return Err(Error::corrupt(&path, 0, Corruption::Missing { named_by: "the manifest".to_owned() }));
+                return Err(Error::corrupt(
+                    &path,
+                    0,
+                    Corruption::Missing { named_by: "the manifest".to_owned() },
+                ));
             }
             let found = fs.size(&path).map_err(|error| Error::io("look at", &path, error))?;
             if found != file.size {
@@ -426,18 +442,21 @@ fn remove_unnamed(
     dir: &Path,
     names: &[String],
     state: &ManifestState,
-    wal: &Wal,
+    dead_segments: &[FileNumber],
     manifest: FileNumber,
     info_log: &InfoLog,
 ) {
-    let tables: BTreeSet<FileNumber> =
-        state.families.values().flat_map(|family| family.version.all_files()).map(|(_, file)| file.number).collect();
-    let segments: BTreeSet<FileNumber> = wal.segments().iter().map(|segment| segment.number).collect();
+    let tables: BTreeSet<FileNumber> = state
+        .families
+        .values()
+        .flat_map(|family| family.version.all_files())
+        .map(|(_, file)| file.number)
+        .collect();
     for name in names {
         let unnamed = match parse(name) {
             Some(FileKind::Sst(number)) => !tables.contains(&number),
             Some(FileKind::Manifest(number)) => number != manifest,
-            Some(FileKind::Wal(number)) => !segments.contains(&number) && !state.wal.quarantined.contains(&number),
+            Some(FileKind::Wal(number)) => dead_segments.contains(&number),
             Some(FileKind::Temporary) => true,
             _ => false,
         };

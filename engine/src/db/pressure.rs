@@ -11,8 +11,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sluicedb_controller::{
-    Admission, Client, ControllerOptions, Interrupt, InvalidOption, NotNow, Requirement, Source, SourceKind, Tally,
-    Turn, WaitEnded, Waited, Wake, WriteController, deadline_after,
+    Admission, Client, ControllerOptions, Interrupt, InvalidOption, NotNow, Requirement, Source, SourceKind,
+    Tally, Turn, WaitEnded, Waited, Wake, WriteController, deadline_after,
 };
 use sluicedb_wbm::{
     Database, FlushOutcome, FlushTarget, Holder, MemoryLease, MemoryPool, PoolWaitEnded, PressureChange,
@@ -124,7 +124,8 @@ impl Pressure {
         let name = dir.display().to_string();
         let observer =
             Arc::new(Observer { info_log: Arc::clone(info_log), housekeeping: Arc::clone(housekeeping) });
-        let told: Weak<dyn PressureObserver> = Arc::downgrade(&(Arc::clone(&observer) as Arc<dyn PressureObserver>));
+        let told: Weak<dyn PressureObserver> =
+            Arc::downgrade(&(Arc::clone(&observer) as Arc<dyn PressureObserver>));
         let database = manager.register(name.as_str(), Some(told));
         let client = controller.register(name);
         let sink = database.attach_sink(Arc::clone(&controller) as _);
@@ -222,7 +223,8 @@ impl Pressure {
             let now = if write.paid { 0 } else { bytes };
             self.client.try_admit(now).map_err(|refused| self.refusal(shared, &refused, write))?;
         } else {
-            let admission = if write.paid { self.client.admit_again(bytes) } else { self.client.admit(bytes) };
+            let admission =
+                if write.paid { self.client.admit_again(bytes) } else { self.client.admit(bytes) };
             if let Admission::Wait(turn) = admission {
                 self.wait(shared, turn, write)?;
             }
@@ -235,7 +237,9 @@ impl Pressure {
     fn pass_low_priority(&self, shared: &Shared, bytes: u64, write: &mut Admitted) -> Result<()> {
         match self.client.admit_low_priority(bytes) {
             Admission::Passed => Ok(()),
-            Admission::Wait(_) if write.no_slowdown => Err(self.stalled(shared, "low priority".to_owned(), write)),
+            Admission::Wait(_) if write.no_slowdown => {
+                Err(self.stalled(shared, "low priority".to_owned(), write))
+            }
             Admission::Wait(turn) => self.wait(shared, turn, write),
         }
     }
@@ -262,7 +266,9 @@ impl Pressure {
         write.rescued = waited.rescued;
         match ended {
             Ok(()) => Ok(()),
-            Err(WaitEnded::TimedOut) => Err(self.stalled(shared, format!("timeout, {}", self.strictest()), write)),
+            Err(WaitEnded::TimedOut) => {
+                Err(self.stalled(shared, format!("timeout, {}", self.strictest()), write))
+            }
             Err(WaitEnded::Failed) => shared.check_writable(),
             Err(WaitEnded::Shutdown | WaitEnded::Cancelled) => Err(Error::ShutdownInProgress),
         }
@@ -294,7 +300,6 @@ impl Pressure {
         let cause = match refused {
             NotNow::Delayed(source) => format!("delay, {source}"),
             NotNow::Stopped(source) => format!("stop, {source}"),
-            _ => return shared.check_writable().err().unwrap_or(Error::ShutdownInProgress),
         };
         self.stalled(shared, cause, write)
     }
@@ -303,13 +308,22 @@ impl Pressure {
     fn stalled(&self, shared: &Shared, cause: String, write: &Admitted) -> Error {
         shared.stats.writes_refused.add(1);
         let usage = self.manager.usage_report();
-        let mut holders: Vec<String> = self.manager.holders().iter().take(NAMED_HOLDERS).map(name_holder).collect();
-        holders.push(format!("{} of {} bytes used, {} pinned", usage.used, self.manager.quota_bytes(), usage.pinned));
+        let mut holders: Vec<String> =
+            self.manager.holders().iter().take(NAMED_HOLDERS).map(name_holder).collect();
+        holders.push(format!(
+            "{} of {} bytes used, {} pinned",
+            usage.used,
+            self.manager.quota_bytes(),
+            usage.pinned
+        ));
         Error::Stalled { cause, waited: write.waited.total(), holders: holders.join("; ") }
     }
 
     fn strictest(&self) -> String {
-        self.controller.stats().strictest.map_or_else(|| "nobody holds it now".to_owned(), |source| source.to_string())
+        self.controller
+            .stats()
+            .strictest
+            .map_or_else(|| "nobody holds it now".to_owned(), |source| source.to_string())
     }
 }
 
@@ -470,7 +484,8 @@ impl Pressure {
     /// The property `sluicedb.pressure`: a line for each name and value.
     pub(super) fn describe(&self) -> String {
         let (manager, controller) = (self.manager.stats(), self.controller.stats());
-        let strictest = controller.strictest.map_or_else(|| "none".to_owned(), |source: SourceId| source.to_string());
+        let strictest =
+            controller.strictest.map_or_else(|| "none".to_owned(), |source: SourceId| source.to_string());
         let lines = [
             ("state", controller.state.to_string()),
             ("step", manager.pressure.step().to_string()),
@@ -530,7 +545,10 @@ impl Pressure {
             stats.cache_reserved
         );
         for database in &stats.databases {
-            text += &format!("database {}: usage {}, pinned {}\n", database.name, database.usage.used, database.usage.pinned);
+            text += &format!(
+                "database {}: usage {}, pinned {}\n",
+                database.name, database.usage.used, database.usage.pinned
+            );
         }
         text
     }
@@ -558,7 +576,9 @@ impl Pressure {
         }
         let percent = 100.0 * usage.used as f64 / quota as f64;
         let step = match stats.pressure.state() {
-            State::Delayed => format!(", step {}, rate {} B/s", stats.pressure.step(), self.controller.rate()),
+            State::Delayed => {
+                format!(", step {}, rate {} B/s", stats.pressure.step(), self.controller.rate())
+            }
             _ => String::new(),
         };
         format!(
@@ -622,7 +642,11 @@ impl Pressure {
             micros.push((format!("{cause}-delays"), part.delayed_nanos / 1000));
             micros.push((format!("{cause}-stops"), part.stopped_nanos / 1000));
         }
-        format!("Write Stall (count): {}\nWrite Stall (micros): {}\n", name_values(&counts), name_values(&micros))
+        format!(
+            "Write Stall (count): {}\nWrite Stall (micros): {}\n",
+            name_values(&counts),
+            name_values(&micros)
+        )
     }
 }
 

@@ -59,24 +59,32 @@ impl Shared {
                 memtables().map(|memtable| memtable.bytes()).sum()
             }
             "rocksdb.num-entries-active-mem-table" => pinned.mutable.entries(),
-            "rocksdb.num-entries-imm-mem-tables" => pinned.sealed.iter().map(|memtable| memtable.entries()).sum(),
+            "rocksdb.num-entries-imm-mem-tables" => {
+                pinned.sealed.iter().map(|memtable| memtable.entries()).sum()
+            }
             "rocksdb.mem-table-flush-pending" => u64::from(family.stage() != FlushStage::Idle),
             "rocksdb.num-running-flushes" => u64::from(self.state.lock().running_flushes),
             "rocksdb.num-running-compactions" => u64::from(self.state.lock().running_compactions),
             "rocksdb.compaction-pending" => u64::from(Score::new(version, &family.options).is_due()),
-            "rocksdb.estimate-pending-compaction-bytes" => Score::new(version, &family.options).pending_bytes(),
+            "rocksdb.estimate-pending-compaction-bytes" => {
+                Score::new(version, &family.options).pending_bytes()
+            }
             "rocksdb.background-errors" => u64::from(self.failure.has_failed()),
             "rocksdb.estimate-num-keys" => {
                 // Every tombstone hides about one entry; overwritten entries are counted twice.
-                let in_files: u64 =
-                    version.all_files().map(|(_, file)| file.entries.saturating_sub(2 * file.tombstones)).sum();
+                let in_files: u64 = version
+                    .all_files()
+                    .map(|(_, file)| file.entries.saturating_sub(2 * file.tombstones))
+                    .sum();
                 in_files + memtables().map(|memtable| memtable.entries()).sum::<u64>()
             }
             "rocksdb.total-sst-files-size" | "rocksdb.live-sst-files-size" => {
                 version.all_files().map(|(_, file)| file.size).sum()
             }
             "rocksdb.num-snapshots" => self.snapshots.sequences().len() as u64,
-            "rocksdb.oldest-snapshot-sequence" => self.snapshots.sequences().first().map_or(0, |seq| seq.get()),
+            "rocksdb.oldest-snapshot-sequence" => {
+                self.snapshots.sequences().first().map_or(0, |seq| seq.get())
+            }
             "rocksdb.num-live-versions" => 1,
             "rocksdb.block-cache-capacity" => self.block_cache.as_ref().map_or(0, |cache| cache.capacity()),
             "rocksdb.estimate-table-readers-mem" => self.tables.heap_bytes(),
@@ -84,6 +92,7 @@ impl Shared {
             "rocksdb.actual-delayed-write-rate" => self.pressure.delayed_rate(),
             "rocksdb.is-write-stopped" => u64::from(self.pressure.is_stopped()),
             "sluicedb.bytes_pinned_by_readers" => self.obsolete.bytes_pinned_by_readers(),
+            "sluicedb.wal.segments" => self.wal.segments().len() as u64,
             "sluicedb.wal.bytes" => self.wal.live_bytes(),
             "sluicedb.wal.durable_seq" => self.wal.durability().durable_sequence().get(),
             "sluicedb.locks.io_under_lock" => io_under_lock(),

@@ -25,7 +25,12 @@ use crate::version::super_version::SuperVersion;
 
 impl Shared {
     /// The value of `key` in `family`, if it has one.
-    pub(super) fn get(&self, family: &FamilyData, key: &[u8], options: &ReadOptions) -> Result<Option<PinnedSlice>> {
+    pub(super) fn get(
+        &self,
+        family: &FamilyData,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
         self.check_family(family)?;
         self.stats.gets.add(1);
         if key.len() > MAX_KEY_LEN {
@@ -85,7 +90,11 @@ impl Shared {
     }
 
     /// One sorted run for each memtable, each L0 file and each deeper level, newest first.
-    fn sources(&self, pinned: &SuperVersion, options: &ReadOptions) -> Result<Vec<Box<dyn InternalIterator>>> {
+    fn sources(
+        &self,
+        pinned: &SuperVersion,
+        options: &ReadOptions,
+    ) -> Result<Vec<Box<dyn InternalIterator>>> {
         let open = open_through(Arc::clone(&self.tables), block_read(options));
         let version = &pinned.version;
         let mut sources: Vec<Box<dyn InternalIterator>> = Vec::new();

@@ -59,14 +59,26 @@ struct Replayed<'a> {
 
 impl Recovery<'_> {
     /// Replays the log behind what `state` says.
-    pub(super) fn run(&self, state: &ManifestState, families: &BTreeMap<u32, ColumnFamilyOptions>) -> Result<Recovered> {
+    pub(super) fn run(
+        &self,
+        state: &ManifestState,
+        families: &BTreeMap<u32, ColumnFamilyOptions>,
+    ) -> Result<Recovered> {
         let mut replayed: BTreeMap<u32, Replayed<'_>> = families
             .iter()
             .map(|(id, options)| {
                 let known = state.families.get(id);
                 let flushed_through = known.map_or(SequenceNumber::ZERO, |family| family.flushed_through);
                 let name: Arc<str> = known.map_or("", |family| family.name.as_str()).into();
-                (*id, Replayed { options, flushed_through, memtable: (self.new_memtable)(&name, options), name })
+                (
+                    *id,
+                    Replayed {
+                        options,
+                        flushed_through,
+                        memtable: (self.new_memtable)(&name, options),
+                        name,
+                    },
+                )
             })
             .collect();
         let mut flushed = Vec::new();
@@ -79,10 +91,14 @@ impl Recovery<'_> {
             read_only: false,
         };
         let oldest_segment = state.wal.first_needed;
-        let end = if state.wal.first_needed == FileNumber(0) { ReplayEnd::default() } else { replay(&request, |record| {
-            last = self.replay_batch(record, oldest_segment, last, &mut replayed)?;
-            self.make_room(&mut replayed, &mut flushed)
-        })? };
+        let end = if state.wal.first_needed == FileNumber(0) {
+            ReplayEnd::default()
+        } else {
+            replay(&request, |record| {
+                last = self.replay_batch(record, oldest_segment, last, &mut replayed)?;
+                self.make_room(&mut replayed, &mut flushed)
+            })?
+        };
         if let Some(damage) = &end.damage {
             self.refuse_files_beyond(state, last, damage)?;
         }
@@ -149,7 +165,12 @@ impl Recovery<'_> {
     }
 
     /// Turns a memtable into an SST, and begins a new one.
-    fn flush(&self, id: u32, family: &mut Replayed<'_>, flushed: &mut Vec<(u32, Arc<FileMeta>)>) -> Result<()> {
+    fn flush(
+        &self,
+        id: u32,
+        family: &mut Replayed<'_>,
+        flushed: &mut Vec<(u32, Arc<FileMeta>)>,
+    ) -> Result<()> {
         if family.memtable.is_empty() {
             return Ok(());
         }

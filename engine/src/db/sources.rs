@@ -16,7 +16,7 @@ pub(super) fn memtable_count(options: &ColumnFamilyOptions, unflushed: u32) -> R
     let merges = options.min_write_buffer_number_to_merge;
     if unflushed >= most {
         Requirement::Stopped
-    } else if most > 3 && unflushed >= most - 1 && unflushed - 1 >= merges {
+    } else if most > 3 && unflushed >= most - 1 && unflushed > merges {
         delayed(LAST_MEMTABLE.0, LAST_MEMTABLE.1)
     } else {
         Requirement::Normal
@@ -37,14 +37,16 @@ pub(super) fn l0(options: &ColumnFamilyOptions, depth: u32) -> Requirement {
 
 /// Bytes that wait for compaction against the limits: linear in 99 steps from the soft to the hard one.
 pub(super) fn pending_bytes(options: &ColumnFamilyOptions, pending: u64) -> Requirement {
-    let (soft, hard) = (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+    let (soft, hard) =
+        (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
     if options.disable_auto_compactions {
         Requirement::Normal
     } else if hard > 0 && pending >= hard {
         Requirement::Stopped
     } else if soft > 0 && pending >= soft {
         // Without a hard limit the slope is as if it were four times the soft one.
-        let span = u128::from(if hard > 0 { hard } else { soft.saturating_mul(4) }).saturating_sub(u128::from(soft));
+        let span =
+            u128::from(if hard > 0 { hard } else { soft.saturating_mul(4) }).saturating_sub(u128::from(soft));
         let past = u128::from(pending - soft) * 100;
         let taken = past.checked_div(span).map_or(99, |taken| taken.min(99)) as u64;
         delayed(100 - taken, 100)
@@ -73,9 +75,11 @@ mod tests {
     /// pressure F1 to F3, as far as one source goes: soft 200 GiB, hard 2,000 GiB, M = 800,000.
     #[test]
     fn pending_bytes_slope() {
-        let mut options = ColumnFamilyOptions::default();
-        options.soft_pending_compaction_bytes_limit = 200 << 30;
-        options.hard_pending_compaction_bytes_limit = 2000 << 30;
+        let options = ColumnFamilyOptions {
+            soft_pending_compaction_bytes_limit: 200 << 30,
+            hard_pending_compaction_bytes_limit: 2000 << 30,
+            ..ColumnFamilyOptions::default()
+        };
         let at = |gib: u64| pending_bytes(&options, gib << 30);
         for (gib, expected) in [
             (50, None),
@@ -99,8 +103,8 @@ mod tests {
     /// pressure F4 and F5: L0 of 100 and 101 files, slowdown 20, stop 10,000; nothing without automatic compactions.
     #[test]
     fn l0_slope() {
-        let mut options = ColumnFamilyOptions::default();
-        options.level0_stop_writes_trigger = 10_000;
+        let mut options =
+            ColumnFamilyOptions { level0_stop_writes_trigger: 10_000, ..ColumnFamilyOptions::default() };
         assert_eq!(l0(&options, 19), Requirement::Normal);
         assert_eq!(rate(l0(&options, 20), 800_000), Some(800_000));
         assert_eq!(rate(l0(&options, 100), 800_000), Some(793_587));
@@ -118,8 +122,8 @@ mod tests {
     /// pressure F10: the fourth of four memtables is entered at a tenth of the rate, and not below 16 KiB/s.
     #[test]
     fn the_last_memtable_is_entered_slowly() {
-        let mut options = ColumnFamilyOptions::default();
-        options.max_write_buffer_number = 4;
+        let mut options =
+            ColumnFamilyOptions { max_write_buffer_number: 4, ..ColumnFamilyOptions::default() };
         assert_eq!(memtable_count(&options, 2), Requirement::Normal);
         assert_eq!(rate(memtable_count(&options, 3), 20_000), Some(16_384));
         assert_eq!(rate(memtable_count(&options, 3), 1_000_000), Some(100_000));

@@ -64,7 +64,16 @@ impl Shared {
             if here.is_empty() && worked.count == 0 {
                 continue;
             }
-            row(&mut text, &format!("L{level}"), here.len(), taken, size, score.of_level(level), &worked, worked.ingested());
+            row(
+                &mut text,
+                &format!("L{level}"),
+                here.len(),
+                taken,
+                size,
+                score.of_level(level),
+                &worked,
+                worked.ingested(),
+            );
             sum.add(&worked);
             files += here.len();
             busy += taken;
@@ -79,7 +88,12 @@ impl Shared {
         text.push_str("\nBlob file count: 0, total size: 0.0 GB, garbage size: 0.0 GB, space amp: 0.0\n\n");
         let _ = writeln!(text, "Uptime(secs): {total:.1} total, {since:.1} interval");
         let gib = |bytes: u64| bytes as f64 / GIB;
-        let _ = writeln!(text, "Flush(GB): cumulative {:.3}, interval {:.3}", gib(flushed), gib(flushed - last.flushed));
+        let _ = writeln!(
+            text,
+            "Flush(GB): cumulative {:.3}, interval {:.3}",
+            gib(flushed),
+            gib(flushed - last.flushed)
+        );
         text.push_str("AddFile(GB): cumulative 0.000, interval 0.000\n");
         for kind in ["Total Files", "L0 Files", "Keys"] {
             let _ = writeln!(text, "AddFile({kind}): cumulative 0, interval 0");
@@ -136,7 +150,11 @@ impl Shared {
             );
             let stalled = since(stall_micros, then.stall_micros);
             let percent = ratio(100.0 * stalled as f64 / 1e6, seconds);
-            let _ = writeln!(text, "{name} stall: {} H:M:S, {percent:.1} percent", hours_minutes_seconds(stalled));
+            let _ = writeln!(
+                text,
+                "{name} stall: {} H:M:S, {percent:.1} percent",
+                hours_minutes_seconds(stalled)
+            );
         };
         part("Cumulative", &LastDbPrint::default(), total, (GIB, "GB"));
         part("Interval", &last, since, (MIB, "MB"));
@@ -263,8 +281,14 @@ mod tests {
     /// Units change where RocksDB's do.
     #[test]
     fn human_numbers() {
-        assert_eq!([human(9_999), human(10_000), human(9_999_999), human(10_000_000)], ["9999", "10K", "9999K", "10M"]);
-        assert_eq!([human_bytes(0), human_bytes(1 << 20), human_bytes(3 << 40)], ["0.00 KB", "1.00 MB", "3.00 TB"]);
+        assert_eq!(
+            [human(9_999), human(10_000), human(9_999_999), human(10_000_000)],
+            ["9999", "10K", "9999K", "10M"]
+        );
+        assert_eq!(
+            [human_bytes(0), human_bytes(1 << 20), human_bytes(3 << 40)],
+            ["0.00 KB", "1.00 MB", "3.00 TB"]
+        );
         assert_eq!(hours_minutes_seconds(3_723_004_000), "01:02:3.004");
     }
 }

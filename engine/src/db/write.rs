@@ -191,7 +191,8 @@ impl Shared {
     /// One append for all logged batches of the group. A failure latches: whether the bytes survive is unknown, so
     /// nothing behind them may be acknowledged.
     fn log_group(&self, writer: &mut Writer, group: &[Work]) -> Result<()> {
-        let logged = || group.iter().filter(|work| work.refused.is_none() && work.durability != Durability::None);
+        let logged =
+            || group.iter().filter(|work| work.refused.is_none() && work.durability != Durability::None);
         let Some(strongest) = logged().map(|work| work.durability).max() else { return Ok(()) };
 
         // Told before the append: a flush that asks which segments are needed reads the log's position first, so it

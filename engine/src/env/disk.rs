@@ -31,7 +31,10 @@ struct DiskLock {
 
 impl FileLock for DiskLock {}
 
-#[expect(clippy::disallowed_methods, reason = "this is the FileSystem that the rest of the crate goes through")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the FileSystem that the rest of the crate goes through"
+)]
 impl FileSystem for DiskFileSystem {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;

@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 pub use disk::DiskFileSystem;
 pub use mmap::MappedFile;
-pub(crate) use tracked::TrackedFileSystem;
 pub use sluicedb_controller::{Clock, SystemClock};
+pub(crate) use tracked::TrackedFileSystem;
 
 /// The file system as the store needs it.
 ///

@@ -71,7 +71,6 @@ impl ManifestLog {
     pub(crate) fn lock(&self) -> ManifestGuard<'_> {
         ManifestGuard { fs: &*self.fs, dir: &self.dir, tail: self.tail.lock() }
     }
-
 }
 
 impl ManifestGuard<'_> {
@@ -80,22 +79,13 @@ impl ManifestGuard<'_> {
         self.tail.number
     }
 
-    /// Where the live manifest is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.tail.path
-    }
-
     /// Bytes of the live manifest. When that is large, [`roll_over`](Self::roll_over).
     pub(crate) fn size(&self) -> u64 {
         self.tail.size
     }
 
-    /// Syncs of records so far, over all files. Statistics.
-    pub(crate) fn syncs(&self) -> u64 {
-        self.tail.syncs
-    }
-
     /// The failure after which only [`roll_over`](Self::roll_over) helps.
+    #[cfg_attr(not(test), expect(dead_code, reason = "Db::resume will ask"))]
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.tail.failure.as_ref()
     }

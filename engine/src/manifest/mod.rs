@@ -15,5 +15,5 @@ mod recover;
 mod tests;
 
 pub(crate) use edit::{FamilyEdit, VersionEdit};
-pub(crate) use log::{ManifestGuard, ManifestLog};
-pub(crate) use recover::{RecoveredManifest, recover};
+pub(crate) use log::ManifestLog;
+pub(crate) use recover::recover;

@@ -1,6 +1,7 @@
 //! Tests of the manifest on a file system in memory: frozen bytes, prefixes under truncation, refusals under damage,
 //! and failures of every step.
 
+use super::recover::RecoveredManifest;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -303,7 +304,10 @@ fn nothing_is_appended_behind_a_failure() {
             let error = log.lock().append_and_sync(&small_edit(4)).unwrap_err();
             assert_eq!(matches!(error, Error::NoSpace { .. }), kind == ErrorKind::StorageFull);
             let calls = (fs.calls("write", "000005"), fs.calls("sync", "000005"));
-            assert_eq!(log.lock().append_and_sync(&small_edit(5)).unwrap_err().to_string(), error.to_string());
+            assert_eq!(
+                log.lock().append_and_sync(&small_edit(5)).unwrap_err().to_string(),
+                error.to_string()
+            );
             assert_eq!((fs.calls("write", "000005"), fs.calls("sync", "000005")), calls, "{call}: no retry");
             let mut guard = log.lock();
             assert!(guard.failure().is_some());

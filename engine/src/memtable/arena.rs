@@ -20,6 +20,7 @@ pub(super) struct Arena {
     /// The chunk that pieces are taken from; null before the first.
     current: AtomicPtr<Chunk>,
     /// All chunks; boxed, so that `current` stays valid while the list grows.
+    #[expect(clippy::vec_box, reason = "chunks must not move when the list grows")]
     chunks: Mutex<Vec<Box<Chunk>>>,
 }
 

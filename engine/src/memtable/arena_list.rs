@@ -91,19 +91,24 @@ impl NodeRef {
     /// Internal key and value; the lifetime is the caller's promise that the list lives.
     fn bytes<'a>(self) -> (&'a [u8], &'a [u8]) {
         let node = self.node();
-        let (height, key_len, value_len) = (node.height as usize, node.key_len as usize, node.value_len as usize);
+        let (height, key_len, value_len) =
+            (node.height as usize, node.key_len as usize, node.value_len as usize);
         // SAFETY: behind the links lie `key_len` and `value_len` bytes, written before the node was linked and never again.
         unsafe {
             let key = self.0.as_ptr().cast::<u8>().add(NODE_LEN - LINK_LEN + height * LINK_LEN);
-            (std::slice::from_raw_parts(key, key_len), std::slice::from_raw_parts(key.add(key_len), value_len))
+            (
+                std::slice::from_raw_parts(key, key_len),
+                std::slice::from_raw_parts(key.add(key_len), value_len),
+            )
         }
     }
 
     #[inline]
     fn compare(self, place: &Place<'_>) -> Order {
-        self.node().prefix.cmp(&place.prefix).then_with(|| {
-            compare_parts(split_internal(self.bytes().0), (place.user_key, place.trailer))
-        })
+        self.node()
+            .prefix
+            .cmp(&place.prefix)
+            .then_with(|| compare_parts(split_internal(self.bytes().0), (place.user_key, place.trailer)))
     }
 }
 
@@ -237,8 +242,8 @@ impl MemtableRep for ArenaListRep {
             splice[level] = self.step(before, level, &place);
             before = splice[level].0;
         }
-        for level in 0..height {
-            let (mut before, mut next) = splice[level];
+        for (level, &found) in splice.iter().enumerate().take(height) {
+            let (mut before, mut next) = found;
             loop {
                 let next_ptr = next.map_or(null_mut(), |next| next.0.as_ptr());
                 NodeRef(node).link(level).store(next_ptr, Ordering::Relaxed); // published by the swap below

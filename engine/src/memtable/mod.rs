@@ -23,8 +23,8 @@ use rep::key_prefix;
 use rep::{MemtableRep, RepIter};
 use skiplist::SkipListRep;
 
-use crate::options::{ColumnFamilyOptions, MemtableRepKind};
 use crate::key::{SequenceNumber, ValueType, pack_trailer, unpack_trailer};
+use crate::options::{ColumnFamilyOptions, MemtableRepKind};
 use crate::version::FileNumber;
 
 /// What a batch has put down for its entries before it reaches a memtable; charges take from it first.

@@ -170,7 +170,9 @@ impl SkipListIter {
     fn stand_on(&mut self, entry: Option<set::Entry<'_, Entry>>) -> Result<()> {
         // SAFETY: the lifetime only says that the list lives as long as the entry. `rep` keeps the list alive, it is
         // never replaced while the iterator lives, and `at` is dropped first (field order).
-        self.at = unsafe { std::mem::transmute::<Option<set::Entry<'_, Entry>>, Option<set::Entry<'static, Entry>>>(entry) };
+        self.at = unsafe {
+            std::mem::transmute::<Option<set::Entry<'_, Entry>>, Option<set::Entry<'static, Entry>>>(entry)
+        };
         Ok(())
     }
 

@@ -44,7 +44,8 @@ fn check(rep: Arc<dyn MemtableRep>) {
 
         let mut iter = Arc::clone(&rep).iter();
         iter.seek(&seek_key(key, seq)).unwrap();
-        let after = model.range((key.clone(), std::cmp::Reverse(trailer))..).next().map(|(_, value)| value.clone());
+        let after =
+            model.range((key.clone(), std::cmp::Reverse(trailer))..).next().map(|(_, value)| value.clone());
         assert_eq!(iter.valid().then(|| iter.value().to_vec()), after);
         iter.seek_for_prev(&seek_key(key, seq)).unwrap();
         let before = model.range(..=(key.clone(), std::cmp::Reverse(trailer))).next_back();

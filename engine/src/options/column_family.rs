@@ -163,8 +163,18 @@ impl ColumnFamilyOptions {
         let check = |ok: bool, what: &'static str, range: &str, given: &dyn std::fmt::Display| {
             if ok { Ok(()) } else { Err(Error::out_of_range(what, range, given)) }
         };
-        check(self.write_buffer_size >= 64 << 10, "write_buffer_size", "at least 65536 bytes", &self.write_buffer_size)?;
-        check(self.max_write_buffer_number >= 2, "max_write_buffer_number", "at least 2", &self.max_write_buffer_number)?;
+        check(
+            self.write_buffer_size >= 64 << 10,
+            "write_buffer_size",
+            "at least 65536 bytes",
+            &self.write_buffer_size,
+        )?;
+        check(
+            self.max_write_buffer_number >= 2,
+            "max_write_buffer_number",
+            "at least 2",
+            &self.max_write_buffer_number,
+        )?;
         check(
             (1..self.max_write_buffer_number).contains(&self.min_write_buffer_number_to_merge),
             "min_write_buffer_number_to_merge",
@@ -221,7 +231,12 @@ impl ColumnFamilyOptions {
             "0 to num_levels",
             &self.min_level_to_compress,
         )?;
-        check((256..=4 << 20).contains(&self.block_size), "block_size", "256 to 4194304 bytes", &self.block_size)?;
+        check(
+            (256..=4 << 20).contains(&self.block_size),
+            "block_size",
+            "256 to 4194304 bytes",
+            &self.block_size,
+        )?;
         check(
             (1..=256).contains(&self.block_restart_interval),
             "block_restart_interval",
@@ -238,13 +253,18 @@ impl ColumnFamilyOptions {
 
     /// Size at which a compaction into `level` cuts its output, in bytes.
     pub(crate) fn target_file_size(&self, level: usize) -> u64 {
-        let factor = u64::from(self.target_file_size_multiplier).saturating_pow(level.saturating_sub(1) as u32);
+        let factor =
+            u64::from(self.target_file_size_multiplier).saturating_pow(level.saturating_sub(1) as u32);
         self.target_file_size_base.saturating_mul(factor)
     }
 
     /// The codec for files of `level`.
     pub(crate) fn compression_at(&self, level: usize) -> Compression {
-        if (level as u64) < u64::from(self.min_level_to_compress) { Compression::None } else { self.compression }
+        if (level as u64) < u64::from(self.min_level_to_compress) {
+            Compression::None
+        } else {
+            self.compression
+        }
     }
 }
 
@@ -278,7 +298,10 @@ mod tests {
             let mut options = ColumnFamilyOptions::default();
             bend(&mut options);
             let refused = options.validate().unwrap_err();
-            assert!(matches!(refused, Error::InvalidArgument { what, .. } if what == name), "{name}: {refused}");
+            assert!(
+                matches!(refused, Error::InvalidArgument { what, .. } if what == name),
+                "{name}: {refused}"
+            );
         }
     }
 }

@@ -196,7 +196,7 @@ impl Default for DbOptions {
             write_buffer_manager: None,
             write_controller: None,
             file_system: Arc::new(DiskFileSystem),
-            clock: Arc::new(SystemClock::default()),
+            clock: Arc::new(SystemClock),
         }
     }
 }
@@ -218,7 +218,12 @@ impl DbOptions {
             "1 to 99 percent",
             &self.delay_start_percent,
         )?;
-        check((1..=64).contains(&self.max_parallel_flushes), "max_parallel_flushes", "1 to 64", &self.max_parallel_flushes)?;
+        check(
+            (1..=64).contains(&self.max_parallel_flushes),
+            "max_parallel_flushes",
+            "1 to 64",
+            &self.max_parallel_flushes,
+        )?;
         if let Some(timeout) = self.stall_timeout {
             check(timeout >= Duration::from_millis(1), "stall_timeout", "at least 1 ms", &millis(timeout))?;
         }
@@ -234,9 +239,24 @@ impl DbOptions {
             "1 to 64",
             &self.max_background_compactions,
         )?;
-        check((1..=64).contains(&self.max_subcompactions), "max_subcompactions", "1 to 64", &self.max_subcompactions)?;
-        check(self.commit_queue_bytes >= 4096, "commit_queue_bytes", "at least 4096 bytes", &self.commit_queue_bytes)?;
-        check(self.commit_group_bytes >= 4096, "commit_group_bytes", "at least 4096 bytes", &self.commit_group_bytes)?;
+        check(
+            (1..=64).contains(&self.max_subcompactions),
+            "max_subcompactions",
+            "1 to 64",
+            &self.max_subcompactions,
+        )?;
+        check(
+            self.commit_queue_bytes >= 4096,
+            "commit_queue_bytes",
+            "at least 4096 bytes",
+            &self.commit_queue_bytes,
+        )?;
+        check(
+            self.commit_group_bytes >= 4096,
+            "commit_group_bytes",
+            "at least 4096 bytes",
+            &self.commit_group_bytes,
+        )?;
         check(
             (4096..=8 << 30).contains(&self.max_batch_bytes),
             "max_batch_bytes",
@@ -255,7 +275,12 @@ impl DbOptions {
             "65536 to 4294967296 bytes",
             &self.wal_segment_bytes,
         )?;
-        check(self.wal_buffer_bytes <= 64 << 20, "wal_buffer_bytes", "0 to 67108864 bytes", &self.wal_buffer_bytes)?;
+        check(
+            self.wal_buffer_bytes <= 64 << 20,
+            "wal_buffer_bytes",
+            "0 to 67108864 bytes",
+            &self.wal_buffer_bytes,
+        )?;
         check(
             self.max_total_wal_size >= 1 << 20,
             "max_total_wal_size",
@@ -297,7 +322,10 @@ mod tests {
             let mut options = DbOptions::default();
             bend(&mut options);
             let refused = options.validate().unwrap_err();
-            assert!(matches!(refused, Error::InvalidArgument { what, .. } if what == name), "{name}: {refused}");
+            assert!(
+                matches!(refused, Error::InvalidArgument { what, .. } if what == name),
+                "{name}: {refused}"
+            );
         }
     }
 }

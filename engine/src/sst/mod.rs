@@ -26,7 +26,6 @@ mod writer;
 
 pub(crate) use bytes::BlockBytes;
 pub(crate) use iter::SstIter;
-pub(crate) use properties::SstProperties;
 pub(crate) use reader::{BlockRead, SstReader};
 pub(crate) use writer::{SstSummary, SstWriter};
 

@@ -37,6 +37,7 @@ pub(crate) struct BlockRead {
 
 impl BlockRead {
     /// For what users read, unless they say otherwise.
+    #[cfg(test)]
     pub(crate) const USER: Self = Self { verify: true, fill_cache: true };
     /// For compactions: reads everything once and keeps nothing.
     pub(crate) const BACKGROUND: Self = Self { verify: true, fill_cache: false };
@@ -77,6 +78,7 @@ impl SstReader {
     }
 
     /// Opens a table of which nothing is known: for repair and inspection.
+    #[cfg_attr(not(test), expect(dead_code, reason = "repair and inspection will open tables so"))]
     pub(crate) fn open_unlisted(fs: &dyn FileSystem, path: PathBuf, number: FileNumber) -> Result<Arc<Self>> {
         Self::with_file(TableFile::open(fs, path, ReadMode::Pread, None)?, number, None)
     }
@@ -142,19 +144,23 @@ impl SstReader {
         SstIter::new(self.clone(), how)
     }
 
+    #[cfg_attr(not(test), expect(dead_code, reason = "for inspection"))]
     pub(crate) fn properties(&self) -> &SstProperties {
         &self.properties
     }
 
+    #[cfg_attr(not(test), expect(dead_code, reason = "for inspection"))]
     pub(crate) fn number(&self) -> FileNumber {
         self.number
     }
 
+    #[cfg_attr(not(test), expect(dead_code, reason = "for inspection"))]
     pub(crate) fn footer(&self) -> &Footer {
         self.file.footer()
     }
 
     /// About how many bytes of the file lie before the internal key `target`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for inspection"))]
     pub(crate) fn approximate_offset(&self, target: &[u8]) -> u64 {
         let (user_key, trailer) = split_internal(target);
         match self.index.find(user_key, trailer) {

@@ -3,7 +3,7 @@
 //! Opening reads the footer and compares it with what the manifest says: size and unique id. Loading a block
 //! checks its trailer and decompresses it. What blocks mean, and which of them are kept, is not known here.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::bytes::BlockBytes;
@@ -90,10 +90,6 @@ impl TableFile {
         let (expected, found) = (format!("{unique_id:#018x}"), format!("{:#018x}", self.footer.unique_id));
         let at = self.footer.file_size - FOOTER_LEN as u64;
         Err(Error::corrupt(&self.path, at, Corruption::bad("unique id of the table", expected, found)))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(crate) fn footer(&self) -> &Footer {

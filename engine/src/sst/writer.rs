@@ -128,11 +128,6 @@ impl SstWriter {
         self.output.position() + block as u64
     }
 
-    /// Entries so far.
-    pub(crate) fn entries(&self) -> u64 {
-        self.properties.entries
-    }
-
     /// Writes what is left, then filter, index, properties and footer, and syncs the file.
     ///
     /// # Panics

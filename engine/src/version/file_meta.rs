@@ -70,7 +70,8 @@ impl FileMeta {
 
     /// Whether the file may hold a user key of `from..=to`; `None` means unbounded on that side.
     pub(crate) fn overlaps(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> bool {
-        from.is_none_or(|from| self.largest_user_key() >= from) && to.is_none_or(|to| self.smallest_user_key() <= to)
+        from.is_none_or(|from| self.largest_user_key() >= from)
+            && to.is_none_or(|to| self.smallest_user_key() <= to)
     }
 
     pub(crate) fn is_being_compacted(&self) -> bool {

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::builder::VersionBuilder;
 use super::{FileNumber, Version};
-use crate::env::FileSystem;
 use crate::check::InvalidVersion;
+use crate::env::FileSystem;
 use crate::error::{Error, Result};
 use crate::filename::manifest_name;
 use crate::key::SequenceNumber;
@@ -115,7 +115,11 @@ impl ManifestState {
     }
 
     /// The family as it is after the edit; `None` if it is dropped by it.
-    fn apply_to_family(&self, edit: &FamilyEdit, num_levels: usize) -> Result<Option<FamilyState>, EditError> {
+    fn apply_to_family(
+        &self,
+        edit: &FamilyEdit,
+        num_levels: usize,
+    ) -> Result<Option<FamilyState>, EditError> {
         let mut next = match (self.families.get(&edit.id), &edit.created) {
             (Some(_), _) if edit.dropped => return Ok(None),
             (Some(_), Some(_)) => {
@@ -179,7 +183,8 @@ impl EditError {
     pub(crate) fn in_manifest(self, path: &Path) -> Error {
         match self {
             Self::NoSuchFamily(id) => {
-                InvalidVersion::new(format!("column family #{id} is changed and is not there")).in_manifest(path)
+                InvalidVersion::new(format!("column family #{id} is changed and is not there"))
+                    .in_manifest(path)
             }
             Self::Inconsistent(why) => why.in_manifest(path),
         }
@@ -238,11 +243,7 @@ impl VersionSet {
     ///
     /// [`Error::NoSuchColumnFamily`] for a family that was dropped meanwhile: nothing has happened. Any other error means
     /// that it is unknown whether a reopen finds the edit; nothing was installed.
-    pub(crate) fn commit(
-        &self,
-        edit: VersionEdit,
-        install: impl FnOnce(&NewVersions),
-    ) -> Result<()> {
+    pub(crate) fn commit(&self, edit: VersionEdit, install: impl FnOnce(&NewVersions)) -> Result<()> {
         self.commit_with(edit, 0, install)
     }
 

@@ -60,7 +60,12 @@ impl Version {
     }
 
     /// Files of a level that may hold user keys of `from..=to`, in the level's order.
-    pub(crate) fn overlapping(&self, level: usize, from: Option<&[u8]>, to: Option<&[u8]>) -> Vec<Arc<FileMeta>> {
+    pub(crate) fn overlapping(
+        &self,
+        level: usize,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Vec<Arc<FileMeta>> {
         self.files(level).iter().filter(|file| file.overlaps(from, to)).cloned().collect()
     }
 }

@@ -25,8 +25,8 @@ pub(crate) mod test_fs;
 mod tests;
 mod writer;
 
-pub(crate) use append::{Appended, LogRecord, Push};
+pub(crate) use append::{LogRecord, Push};
 pub(crate) use facts::{RecoveredEnd, SyncedPosition, WalEdit, WalFacts};
 pub(crate) use replay::{ReplayEnd, ReplayRequest, replay};
-pub(crate) use segments::{LiveSegment, NextFileNumber};
-pub(crate) use writer::{Wal, WalOptions, WalStats};
+pub(crate) use segments::NextFileNumber;
+pub(crate) use writer::{Wal, WalOptions};

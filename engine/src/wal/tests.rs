@@ -8,6 +8,7 @@ mod formats;
 mod life;
 mod watermark;
 
+use super::append::Appended;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -12,12 +12,12 @@
 //! Lock order: `tail`, `syncing`, then the leaves of [`Segments`] and
 //! [`Durability`]. A thread that holds `syncing` never asks for `tail`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::append::Tail;
-use super::format::{FragmentHeader, HEADER_LEN, Kind, ROOM_MIN, SegmentHeader};
+use super::format::{FragmentHeader, Kind, ROOM_MIN, SegmentHeader};
 use super::replay::ReplayEnd;
 use super::segments::{LiveSegment, NextFileNumber, SegmentFile, Segments};
 use super::{RecoveredEnd, SyncedPosition, WalEdit};
@@ -128,6 +128,7 @@ impl Wal {
     }
 
     /// What can be recorded in the manifest as synced now.
+    #[cfg_attr(not(test), expect(dead_code, reason = "positions recorded between flushes will take it"))]
     pub(crate) fn synced_position(&self) -> SyncedPosition {
         // The mark first, the file second: the segment named may be later than the one that the mark is in.
         let synced = self.durability.watermarks().synced;
@@ -211,6 +212,7 @@ impl Wal {
     }
 
     /// Makes durable what was handed over, without touching the leader: for the ticker and the idle sync.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the sync ticker will call it"))]
     pub(crate) fn sync_handed_over(&self) -> Result<()> {
         self.sync_written(self.durability.watermarks().written.bytes)
     }
@@ -223,6 +225,7 @@ impl Wal {
     /// After a failure: sets the segment that failed aside and goes on in a fresh one. Appends are still refused;
     /// the caller brings all that was acknowledged into synced SSTs, commits `facts_anew` of the result to the
     /// manifest, and then calls [`reopen`](Self::reopen). Returns the segment set aside.
+    #[cfg_attr(not(test), expect(dead_code, reason = "Db::resume will call it"))]
     pub(crate) fn begin_anew(&self) -> Result<FileNumber> {
         assert!(self.durability.failure().is_some(), "only a failed log begins anew");
         let mut tail = self.tail.lock();
@@ -236,6 +239,7 @@ impl Wal {
 
     /// What the manifest must hold before [`reopen`](Self::reopen): the log starts in the fresh segment, `bad` is
     /// quarantined.
+    #[cfg_attr(not(test), expect(dead_code, reason = "Db::resume will call it"))]
     pub(crate) fn facts_anew(&self, bad: FileNumber, seq: SequenceNumber) -> WalEdit {
         let (segment, stream_bytes) = {
             let tail = self.tail.lock();
@@ -251,6 +255,7 @@ impl Wal {
     }
 
     /// Clears the failure: everything up to `published` is safe outside the log.
+    #[cfg_attr(not(test), expect(dead_code, reason = "Db::resume will call it"))]
     pub(crate) fn reopen(&self, published: SequenceNumber) {
         let mut tail = self.tail.lock();
         tail.appended = Position { bytes: tail.start, seq: published };
@@ -286,7 +291,7 @@ impl Wal {
 
     /// The file being written. For tests that damage it.
     #[cfg(test)]
-    pub(super) fn current_path(&self) -> PathBuf {
+    pub(super) fn current_path(&self) -> std::path::PathBuf {
         self.tail.lock().segment.path.clone()
     }
 }

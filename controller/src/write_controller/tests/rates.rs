@@ -139,7 +139,7 @@ fn idle_time_buys_ten_milliseconds() {
     for k in 1..=10 {
         source.require(Requirement::Delayed(Fraction::ratio(k, 10).unwrap()));
         let missing = k * 63 * MB - 10_000;
-        assert_eq!(rig.claim(63 * MB), missing * 1_000 / k, "at {k} MB/s");
+        assert_eq!(rig.claim(63 * MB), (missing * 1_000).div_ceil(k), "at {k} MB/s");
     }
     drop(source);
     let _source = rig.delay(1, 10);

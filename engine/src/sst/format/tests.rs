@@ -1,4 +1,4 @@
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests may panic")]
+//! Golden bytes of the formats of a table.
 
 use super::*;
 
