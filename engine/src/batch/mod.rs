@@ -1,6 +1,6 @@
 //! [`WriteBatch`]: puts and deletes that happen together or not at all.
 //!
-//! A batch is kept encoded from the start ([`format`]): the same bytes go into the write-ahead log. This module
+//! A batch is kept encoded from the start ([`format`](mod@format)): the same bytes go into the write-ahead log. This module
 //! knows how entries lie in those bytes; when and where they are written is [`crate::db`]'s affair.
 
 pub(crate) mod format;
@@ -22,7 +22,7 @@ use crate::key::{MAX_KEY_LEN, MAX_VALUE_LEN, ValueType};
 /// ```
 #[derive(Debug, Clone)]
 pub struct WriteBatch {
-    /// Encoded as [`format`] says, header included.
+    /// Encoded as [`format`](mod@format) says, header included.
     bytes: Vec<u8>,
     count: u32,
     /// The family of the first entry, and further ones: most batches name one, and then nothing is allocated.

@@ -32,7 +32,7 @@ impl Shared {
         // Takes the lead for the last time: what was queued before has been committed or refused by then.
         let leadership = self.commit.lead();
         if !self.failure.has_failed() {
-            first = first.and(self.wal.close());
+            first = first.and(self.wal.close()).and(self.versions.close());
         }
         drop(leadership);
         self.pressure.end_close();

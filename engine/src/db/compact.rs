@@ -37,9 +37,10 @@ impl Shared {
             .into_iter()
             .filter(|family| !family.data.options.disable_auto_compactions && !family.data.is_dropped())
             .map(|family| {
-                let version = Arc::clone(&family.data.pin().version);
-                let score = Score::new(&version, &family.data.options);
-                (family, version, score)
+                // The super version, not the bare version: whoever lets the last one go rings for the files.
+                let pinned = family.data.pin();
+                let score = Score::new(&pinned.version, &family.data.options);
+                (family, pinned, score)
             })
             .filter(|(_, _, score)| score.is_due())
             .collect();
@@ -53,11 +54,11 @@ impl Shared {
             (0..=crate::version::MAX_LEVELS).map(|level| score.of_level(level)).fold(0.0, f64::max)
         };
         scored.sort_by(|(_, _, a), (_, _, b)| urgency(b).total_cmp(&urgency(a)));
-        for (family, version, score) in scored {
-            let options = &family.data.options;
+        for (family, pinned, score) in scored {
+            let (options, version) = (&family.data.options, &pinned.version);
             let jobs = state.jobs.entry(family.id()).or_default();
             let picker =
-                Picker { version: &version, options, cursors: &jobs.cursors, running: &jobs.running };
+                Picker { version, options, cursors: &jobs.cursors, running: &jobs.running };
             let Some(compaction) = picker.pick(&score) else { continue };
             jobs.cursors.advance(&compaction);
             jobs.running.push(compaction.running());

@@ -11,6 +11,9 @@ impl Shared {
     /// Flushes the memtables of these families, and waits.
     pub(super) fn flush(&self, families: &[ColumnFamily]) -> Result<()> {
         self.check_writable()?;
+        if let [only] = families {
+            self.check_family(&only.data)?;
+        }
         self.flush_memtables(families)
     }
 

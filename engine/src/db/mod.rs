@@ -3,7 +3,7 @@
 //! | what                                    | where                       |
 //! |-----------------------------------------|-----------------------------|
 //! | the order of opening and of closing     | [`open`], [`close`]         |
-//! | the write path, top to bottom           | [`write`]                   |
+//! | the write path, top to bottom           | [`write`](mod@write)        |
 //! | the point read, top to bottom           | [`read`]                    |
 //! | create, drop and find column families   | [`column_families`]         |
 //! | who works in the background, and when   | [`background`]              |

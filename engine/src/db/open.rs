@@ -56,7 +56,7 @@ pub(super) fn open(
 ) -> Result<Arc<Shared>> {
     // 1. Options and names.
     check_options(&options, &named)?;
-    let fs: Arc<dyn FileSystem> = Arc::new(TrackedFileSystem(Arc::clone(&options.file_system)));
+    let fs: Arc<dyn FileSystem> = Arc::new(TrackedFileSystem::new(Arc::clone(&options.file_system)));
 
     // 2. and 3. What is there, and the lock.
     let is_new = !look_for_database(&*fs, dir, &options)?;
@@ -203,14 +203,14 @@ pub(super) fn open(
 
 /// Names of the families of a closed database.
 pub(super) fn list_column_families(dir: &Path, options: &DbOptions) -> Result<Vec<String>> {
-    let fs = TrackedFileSystem(Arc::clone(&options.file_system));
+    let fs = TrackedFileSystem::new(Arc::clone(&options.file_system));
     let (state, _) = read_manifest(&fs, dir)?;
     Ok(state.families.into_values().map(|family| family.name).collect())
 }
 
 /// Removes a closed database's files, and the directory if nothing else is in it.
 pub(super) fn destroy(dir: &Path, options: &DbOptions) -> Result<()> {
-    let fs = TrackedFileSystem(Arc::clone(&options.file_system));
+    let fs = TrackedFileSystem::new(Arc::clone(&options.file_system));
     let failed = |doing, path: &Path| {
         let path = path.to_owned();
         move |error| Error::io(doing, &path, error)

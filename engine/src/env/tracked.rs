@@ -1,6 +1,6 @@
 //! [`TrackedFileSystem`]: what the engine wraps around the file system that it is given.
 //!
-//! Each call first checks that this thread holds no engine lock ([`forbid_held_locks`](crate::sync::forbid_held_locks)),
+//! Each call first checks that this thread holds no engine lock ([`forbid_held_locks`]),
 //! so that the rule "no lock across I/O" is checked at the one door through which all I/O goes.
 
 use std::io;
@@ -8,75 +8,101 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{FileLock, FileSystem, MappedFile, ReadableFile, WritableFile};
-use crate::sync::forbid_held_locks;
+use crate::sync::{Mutex, forbid_held_locks};
 
 /// Checks the lock rule, then passes each call on.
-#[derive(Debug, Clone)]
-pub(crate) struct TrackedFileSystem(pub(crate) Arc<dyn FileSystem>);
+///
+/// Syncs of directories are serialised, and the first that fails is kept: what a failed sync was to make durable may be
+/// lost although a later one succeeds, so every later one is refused with the same error until the database is opened
+/// again.
+#[derive(Debug)]
+pub(crate) struct TrackedFileSystem {
+    inner: Arc<dyn FileSystem>,
+    /// The first failed sync of a directory.
+    failed_sync: Mutex<Option<io::Error>>,
+}
+
+impl TrackedFileSystem {
+    pub(crate) fn new(inner: Arc<dyn FileSystem>) -> Self {
+        Self { inner, failed_sync: Mutex::across_io(None) }
+    }
+}
+
+/// The same error once more.
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
 
 impl FileSystem for TrackedFileSystem {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
         forbid_held_locks("create a file");
-        Ok(Box::new(TrackedWritable(self.0.create(path)?)))
+        Ok(Box::new(TrackedWritable(self.inner.create(path)?)))
     }
 
     fn open_writable(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
         forbid_held_locks("open a file");
-        Ok(Box::new(TrackedWritable(self.0.open_writable(path)?)))
+        Ok(Box::new(TrackedWritable(self.inner.open_writable(path)?)))
     }
 
     fn open_readable(&self, path: &Path) -> io::Result<Arc<dyn ReadableFile>> {
         forbid_held_locks("open a file");
-        Ok(Arc::new(TrackedReadable(self.0.open_readable(path)?)))
+        Ok(Arc::new(TrackedReadable(self.inner.open_readable(path)?)))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         forbid_held_locks("list a directory");
-        self.0.list(dir)
+        self.inner.list(dir)
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         forbid_held_locks("look for a file");
-        self.0.exists(path)
+        self.inner.exists(path)
     }
 
     fn size(&self, path: &Path) -> io::Result<u64> {
         forbid_held_locks("look at a file");
-        self.0.size(path)
+        self.inner.size(path)
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         forbid_held_locks("create a directory");
-        self.0.create_dir_all(dir)
+        self.inner.create_dir_all(dir)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         forbid_held_locks("rename a file");
-        self.0.rename(from, to)
+        self.inner.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         forbid_held_locks("remove a file");
-        self.0.remove(path)
+        self.inner.remove(path)
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
         forbid_held_locks("remove a directory");
-        self.0.remove_dir(dir)
+        self.inner.remove_dir(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         forbid_held_locks("sync a directory");
-        self.0.sync_dir(dir)
+        let mut failed = self.failed_sync.lock();
+        if let Some(error) = &*failed {
+            return Err(again(error));
+        }
+        self.inner.sync_dir(dir).inspect_err(|error| *failed = Some(again(error)))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
         forbid_held_locks("lock a file");
-        self.0.lock(path)
+        self.inner.lock(path)
     }
 
     fn unique_id(&self) -> u64 {
-        self.0.unique_id()
+        self.inner.unique_id()
     }
 }
 

@@ -89,7 +89,7 @@ pub struct DbOptions {
     /// Top rate of delayed writers of the private controller. Default: 16 MiB/s.
     pub delayed_write_rate: DelayedWriteRate,
     /// Longest time that a write spends delayed and stopped before it returns
-    /// [`Error::Stalled`](crate::Error::Stalled).
+    /// [`Error::Stalled`].
     ///
     /// Default: none. Least: 1 ms.
     pub stall_timeout: Option<Duration>,

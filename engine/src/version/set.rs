@@ -222,6 +222,11 @@ impl VersionSet {
         Ok(Self { fs, dir, manifest, roll_over_at, state: Mutex::new(state), numbers, next_family })
     }
 
+    /// The last step of a clean close: CURRENT vouches for every edit.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.manifest.lock().vouch()
+    }
+
     /// Number of the live manifest.
     pub(crate) fn manifest_number(&self) -> FileNumber {
         self.manifest.lock().number()
