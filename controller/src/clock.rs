@@ -2,7 +2,7 @@
 //!
 //! A clock tells the time and *waits*: a thread that sleeps, or waits for another with or without a deadline, does so
 //! with [`Clock::park`] on a [`Parker`], so that tests own every passing second. [`SystemClock`] is the real one,
-//! [`ManualClock`] (feature `manual-clock`) the one that tests set. [`Event`] is a bell for any number of waiters on
+//! `ManualClock` (feature `manual-clock`) the one that tests set. [`Event`] is a bell for any number of waiters on
 //! top of it. What anybody waits for is not known here.
 
 use std::fmt::Debug;

@@ -293,7 +293,11 @@ impl Lane {
 
     /// The earliest instant at which a sleeping *task* must look again.
     pub(crate) fn next_task(&mut self) -> Option<u64> {
-        self.gate.waiting_mut().filter(|waiter| waiter.waker.is_some()).filter_map(|waiter| waiter.wake_at).min()
+        self.gate
+            .waiting_mut()
+            .filter(|waiter| waiter.waker.is_some())
+            .filter_map(|waiter| waiter.wake_at)
+            .min()
     }
 
     pub(crate) fn settle_all(&mut self, now: u64) {

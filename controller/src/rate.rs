@@ -109,7 +109,11 @@ mod tests {
             (99, 167_772, 16_384),
         ];
         for (step, of_16_mib, of_a_million) in table {
-            assert_eq!((at_step(step, 16_777_216), at_step(step, 1_000_000)), (of_16_mib, of_a_million), "{step}");
+            assert_eq!(
+                (at_step(step, 16_777_216), at_step(step, 1_000_000)),
+                (of_16_mib, of_a_million),
+                "{step}"
+            );
         }
     }
 

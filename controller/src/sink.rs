@@ -75,7 +75,8 @@ pub struct SourceId {
 impl SourceId {
     /// A source that nobody else has.
     pub fn new(kind: SourceKind) -> Self {
-        static NEXT: [AtomicU64; SourceKind::ALL.len()] = [const { AtomicU64::new(1) }; SourceKind::ALL.len()];
+        static NEXT: [AtomicU64; SourceKind::ALL.len()] =
+            [const { AtomicU64::new(1) }; SourceKind::ALL.len()];
         // Relaxed: only uniqueness is asked of it.
         Self { kind, number: NEXT[kind.index()].fetch_add(1, Ordering::Relaxed) }
     }

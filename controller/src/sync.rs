@@ -1,7 +1,7 @@
 //! Locks of this crate: the one place that names parking_lot.
 //!
 //! Elsewhere `std` and `parking_lot` locks are refused by clippy, so that tests can count what is taken: in test
-//! builds [`locks_taken`] says how many this thread has taken. What the locks guard is not known here.
+//! builds `locks_taken` says how many this thread has taken. What the locks guard is not known here.
 
 /// Mutual exclusion. Never held across a wait; see the rank table of the crate.
 #[derive(Debug, Default)]

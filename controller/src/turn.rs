@@ -113,7 +113,8 @@ impl Turn {
             match lane.look(self.id, now) {
                 Look::Over(outcome, waited) => Ok((outcome, waited)),
                 Look::Again(again) => {
-                    let parker = lane.gate.get(self.id).map(|waiter| waiter.parker.clone()).unwrap_or_default();
+                    let parker =
+                        lane.gate.get(self.id).map(|waiter| waiter.parker.clone()).unwrap_or_default();
                     Err((again, parker))
                 }
             }

@@ -270,7 +270,7 @@ impl WriteController {
         self.with_core(|core| core.requirements.get(source))
     }
 
-    /// Ends the waits of *tasks* (polled [`Turn`]s) whose bytes are earned, and says when to call again: the clock
+    /// Ends the waits of *tasks* (polled [`Turn`](crate::Turn)s) whose bytes are earned, and says when to call again: the clock
     /// time, in ns, of the earliest such wait still going on. Threads need no such help.
     pub fn wake_due(&self) -> Option<u64> {
         let now = self.clock.now_nanos();

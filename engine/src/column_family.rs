@@ -159,6 +159,11 @@ impl FamilyData {
         self.refuses.store(true, Ordering::Release);
     }
 
+    /// Takes [`refuse_flushes`](Self::refuse_flushes) back.
+    pub(crate) fn accept_flushes(&self) {
+        self.refuses.store(false, Ordering::Release);
+    }
+
     pub(crate) fn stage(&self) -> FlushStage {
         match self.stage.load(Ordering::Acquire) {
             1 => FlushStage::SealWanted,

@@ -58,7 +58,8 @@ impl CostToCache {
     #[inline]
     pub(crate) fn is_stale(&self, resident: u64) -> bool {
         // Relaxed: a late or early look costs one more or one less call of `update`; the next movement looks again.
-        resident >= self.grow_at.load(Ordering::Relaxed) || resident < self.shrink_below.load(Ordering::Relaxed)
+        resident >= self.grow_at.load(Ordering::Relaxed)
+            || resident < self.shrink_below.load(Ordering::Relaxed)
     }
 
     /// Reserves up to the smallest number of units that covers `resident` bytes, or releases what is too much: nothing

@@ -10,14 +10,18 @@ use sluicedb_controller::{Clock, InvalidOption, Pressure, PressureSink, SourceId
 
 use crate::cost_to_cache::CostToCache;
 use crate::database::{AdvanceBytes, Database, DatabaseShared, SinkGuard};
-use crate::flush_policy::{FlushPolicy, rank};
-use crate::liveness::{LivenessCounters, is_candidate};
+use crate::flush_policy::FlushPolicy;
+use crate::liveness::LivenessCounters;
 use crate::signal::Signal;
 use crate::stats::DatabaseReport;
 use crate::sync::Mutex;
-use crate::targets::{Candidate, Targets};
+use crate::targets::Targets;
 use crate::usage::Usage;
-use crate::{Holder, ManagerStats, MemtableCache, PressureChange, PressureObserver, Quota, UsageReport, WbmOptions};
+use crate::{
+    Holder, ManagerStats, MemtableCache, PressureChange, PressureObserver, Quota, UsageReport, WbmOptions,
+};
+
+mod flushing;
 
 /// The meter that any number of databases share: bytes of all memtables against one quota.
 #[derive(Debug)]
@@ -94,7 +98,8 @@ impl WriteBufferManager {
     }
 
     pub(crate) fn deregister(&self, id: u64) {
-        let gone: Vec<_> = self.registry.lock().databases.extract_if(.., |database| database.id == id).collect();
+        let gone: Vec<_> =
+            self.registry.lock().databases.extract_if(.., |database| database.id == id).collect();
         drop(gone);
     }
 
@@ -338,70 +343,6 @@ impl WriteBufferManager {
     /// An oversized batch is in its memtable, or gave up: from now on a flush must end its stop.
     pub(crate) fn advance_used_up(&self) {
         self.check_flushes();
-    }
-
-    fn policy(&self) -> FlushPolicy {
-        FlushPolicy {
-            quota: self.quota(),
-            initiate: self.options.initiate_flushes,
-            parallel: u64::from(self.options.max_parallel_flushes),
-        }
-    }
-
-    /// The flush decision: asks targets until no further flush is wanted, or none is left to ask.
-    pub(crate) fn evaluate(&self) {
-        let policy = self.policy();
-        let mut candidates: Option<Vec<Candidate>> = None;
-        loop {
-            let usage = self.usage.report();
-            let wants = |flight| policy.wants(flight, usage.mutable, usage.used);
-            let Some(list) = &mut candidates else {
-                let flight = self.targets.in_flight();
-                if !wants(flight) {
-                    if self.settle(policy.next_edge(flight, usage.mutable, usage.used), false) {
-                        return;
-                    }
-                    continue;
-                }
-                let mut list = self.targets.survey();
-                list.retain(is_candidate);
-                list.sort_by_key(|candidate| rank(&candidate.reclaimable));
-                candidates = Some(list);
-                continue;
-            };
-            match self.targets.claim_first(list, self.now(), wants) {
-                Err(flight) => {
-                    if self.settle(policy.next_edge(flight, usage.mutable, usage.used), false) {
-                        return;
-                    }
-                }
-                Ok(Some(candidate)) => {
-                    self.request(&candidate);
-                }
-                Ok(None) => {
-                    self.settle(policy.edge_when_unserved(usage.used), true);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Where the next look is due. False if usage is there already.
-    fn settle(&self, edge: u64, unserved: bool) -> bool {
-        self.unserved.store(unserved, Ordering::Relaxed); // statistics
-        self.flush_edge.store(edge, Ordering::SeqCst);
-        self.usage.used.load(Ordering::SeqCst) < edge
-    }
-
-    /// Asks one target, that was marked as asked, with no lock held.
-    pub(crate) fn request(&self, candidate: &Candidate) -> bool {
-        self.requested.fetch_add(1, Ordering::Relaxed); // statistics
-        let accepted = candidate.target.request_flush();
-        self.targets.answered(candidate.id, accepted);
-        if !accepted {
-            self.refused.fetch_add(1, Ordering::Relaxed); // statistics
-        }
-        accepted
     }
 
     pub(crate) fn observers(&self) -> Vec<Arc<dyn PressureObserver>> {

@@ -95,7 +95,10 @@ mod tests {
             );
         }
         for percent in [1, 99] {
-            assert_eq!(WbmOptions { delay_start_percent: percent, ..WbmOptions::new(1_000) }.validate(), Ok(()));
+            assert_eq!(
+                WbmOptions { delay_start_percent: percent, ..WbmOptions::new(1_000) }.validate(),
+                Ok(())
+            );
         }
     }
 }

@@ -6,19 +6,19 @@
 //! Who queues what is not known here.
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
-use sluicedb_controller::{Clock, Parker, Woken};
+use sluicedb_controller::{Clock, Parker};
 
 use crate::sync::{Mutex, MutexGuard};
 
 mod lease;
+mod turn;
 
 pub use lease::MemoryLease;
+pub use turn::PoolTurn;
 
 /// The lowest bit of the word: somebody waits. The rest is `used`.
 const WAITERS: u64 = 1;
@@ -281,7 +281,14 @@ impl MemoryPool {
             peak: self.shared.peak.load(Ordering::Relaxed), // statistics
             admitted: self.shared.admitted.load(Ordering::Relaxed), // statistics
             refused: self.shared.refused.load(Ordering::Relaxed), // statistics
-            waiting: self.shared.queue.lock().waiters.values().filter(|waiter| waiter.outcome.is_none()).count(),
+            waiting: self
+                .shared
+                .queue
+                .lock()
+                .waiters
+                .values()
+                .filter(|waiter| waiter.outcome.is_none())
+                .count(),
         }
     }
 
@@ -298,7 +305,12 @@ impl MemoryPool {
                 break;
             }
             let Some(bytes) = shared.grant(want, word / BYTE) else { break };
-            match shared.word.compare_exchange_weak(word, word + bytes * BYTE, Ordering::SeqCst, Ordering::SeqCst) {
+            match shared.word.compare_exchange_weak(
+                word,
+                word + bytes * BYTE,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            ) {
                 Ok(_) => {
                     shared.count_admission(word / BYTE + bytes, want);
                     return Some(bytes);
@@ -344,7 +356,7 @@ impl MemoryPool {
         let served = self.shared.serve(&mut queue);
         drop(queue);
         wake_all(served);
-        PoolTurn { pool: self.clone(), id, done: false }
+        PoolTurn::new(self.clone(), id)
     }
 
     /// Lets waiters have what there is, in order, until one does not fit.
@@ -370,7 +382,9 @@ impl Shared {
         match want {
             Want::Admission(bytes) => (used < capacity).then_some(bytes),
             Want::Reservation(0) => Some(0),
-            Want::Reservation(bytes) => used.checked_add(bytes).is_some_and(|sum| sum <= capacity).then_some(bytes),
+            Want::Reservation(bytes) => {
+                used.checked_add(bytes).is_some_and(|sum| sum <= capacity).then_some(bytes)
+            }
             Want::Room => (used < capacity).then_some(0),
         }
     }
@@ -391,7 +405,12 @@ impl Shared {
             let mut word = self.word.load(Ordering::SeqCst);
             let granted = loop {
                 let Some(bytes) = self.grant(waiter.want, word / BYTE) else { break false };
-                match self.word.compare_exchange(word, word + bytes * BYTE, Ordering::SeqCst, Ordering::SeqCst) {
+                match self.word.compare_exchange(
+                    word,
+                    word + bytes * BYTE,
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                ) {
                     Ok(_) => {
                         self.count_admission(word / BYTE + bytes, waiter.want);
                         break true;
@@ -440,92 +459,11 @@ fn wake_all(served: Vec<Waiter>) {
     }
 }
 
-/// A place in the FIFO of a pool. Dropping it gives the place, or what was granted, up.
-#[derive(Debug)]
-#[must_use = "dropping a turn gives the place in the queue up"]
-pub struct PoolTurn {
-    pool: MemoryPool,
-    id: u64,
-    done: bool,
-}
-
-impl PoolTurn {
-    /// Waits until it is served, or until `deadline` (clock time in ns; `None`: for ever). Hold no lock.
-    ///
-    /// # Errors
-    ///
-    /// [`PoolWaitEnded`]. After [`PoolWaitEnded::TimedOut`] the place is kept: wait again, or drop the turn.
-    pub fn wait(&mut self, deadline: Option<u64>) -> Result<MemoryLease, PoolWaitEnded> {
-        loop {
-            let parker = match self.look(None) {
-                Ok(outcome) => return outcome,
-                Err(parker) => parker,
-            };
-            if self.pool.shared.clock.park(&parker, deadline) == Woken::Deadline {
-                return self.look(None).unwrap_or(Err(PoolWaitEnded::TimedOut));
-            }
-        }
-    }
-
-    /// The lease if it has been served, without waiting; `None` while the wait goes on.
-    pub fn try_now(&mut self) -> Option<Result<MemoryLease, PoolWaitEnded>> {
-        self.look(None).ok()
-    }
-
-    fn look(&mut self, waker: Option<&Waker>) -> Result<Result<MemoryLease, PoolWaitEnded>, Parker> {
-        if self.done {
-            return Ok(Err(PoolWaitEnded::Closed));
-        }
-        let mut queue = self.pool.shared.queue.lock();
-        let Some(waiter) = queue.waiters.get_mut(&self.id) else {
-            return Ok(Err(PoolWaitEnded::Closed));
-        };
-        let Some(outcome) = waiter.outcome else {
-            waiter.waker = waker.cloned().or(waiter.waker.take());
-            return Err(waiter.parker.clone());
-        };
-        let bytes = waiter.want.bytes();
-        queue.waiters.remove(&self.id);
-        drop(queue);
-        self.done = true;
-        Ok(outcome.map(|()| MemoryLease::new(&self.pool, bytes)))
-    }
-}
-
 impl Want {
     fn bytes(self) -> u64 {
         match self {
             Self::Admission(bytes) | Self::Reservation(bytes) => bytes,
             Self::Room => 0,
-        }
-    }
-}
-
-impl Future for PoolTurn {
-    type Output = Result<MemoryLease, PoolWaitEnded>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.look(Some(context.waker())) {
-            Ok(outcome) => Poll::Ready(outcome),
-            Err(_) => Poll::Pending,
-        }
-    }
-}
-
-impl Drop for PoolTurn {
-    fn drop(&mut self) {
-        if self.done {
-            return;
-        }
-        let mut queue = self.pool.shared.queue.lock();
-        let gone = queue.waiters.remove(&self.id);
-        drop(queue);
-        match gone {
-            // Granted, and not picked up.
-            Some(Waiter { outcome: Some(Ok(())), want, .. }) => self.pool.give_back(want.bytes()),
-            // Perhaps the head: whoever stood behind it may fit.
-            Some(Waiter { outcome: None, .. }) => self.pool.serve(),
-            _ => {}
         }
     }
 }

@@ -113,7 +113,8 @@ impl Quota {
     /// Whether a flush is wanted where flushes are not asked for ahead of time: more than 7/8 of the quota is mutable,
     /// or the quota is reached and half of it is mutable. Both without the bytes of flushes on their way.
     pub const fn flush_wanted(self, mutable: u64, used: u64) -> bool {
-        self.bytes != 0 && (mutable > self.mutable_limit() || (used >= self.bytes && mutable >= self.bytes / 2))
+        self.bytes != 0
+            && (mutable > self.mutable_limit() || (used >= self.bytes && mutable >= self.bytes / 2))
     }
 
     /// 7/8 of the quota.

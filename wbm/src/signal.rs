@@ -129,7 +129,12 @@ impl Signal {
     }
 
     /// Changes what the publisher decides by, and publishes the outcome in the same breath.
-    pub(crate) fn change(&self, usage: &Usage, clock: &dyn Clock, change: impl FnOnce(&mut Publisher)) -> bool {
+    pub(crate) fn change(
+        &self,
+        usage: &Usage,
+        clock: &dyn Clock,
+        change: impl FnOnce(&mut Publisher),
+    ) -> bool {
         let mut stop_began = false;
         let mut change = Some(change);
         loop {

@@ -142,7 +142,9 @@ impl Clock for ManualClock {
 
     fn announce_thread(&self) -> ThreadTicket {
         self.shared.state.lock().threads += 1;
-        ThreadTicket { clock: Some(Membership { shared: Arc::clone(&self.shared), entered: Cell::new(false) }) }
+        ThreadTicket {
+            clock: Some(Membership { shared: Arc::clone(&self.shared), entered: Cell::new(false) }),
+        }
     }
 }
 

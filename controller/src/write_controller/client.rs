@@ -173,7 +173,9 @@ impl Client {
 
     /// The name given at registration.
     pub fn name(&self) -> String {
-        self.controller.with_core(|core| core.clients.get(&self.id).map(|entry| entry.name.clone())).unwrap_or_default()
+        self.controller
+            .with_core(|core| core.clients.get(&self.id).map(|entry| entry.name.clone()))
+            .unwrap_or_default()
     }
 
     #[cold]

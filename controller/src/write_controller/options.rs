@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn ranges_hold_at_their_ends() {
         let with = |quantum, credit| {
-            let options = ControllerOptions { delay_quantum: quantum, delay_credit: credit, ..Default::default() };
+            let options =
+                ControllerOptions { delay_quantum: quantum, delay_credit: credit, ..Default::default() };
             options.validate().map_err(|refused| refused.name)
         };
         let (us, s) = (Duration::from_micros, Duration::from_secs);

@@ -53,7 +53,8 @@ impl Shared {
     /// Whether the thread behind this bell looks again after a second: the one that does the manager's housekeeping, while
     /// there is any.
     fn wants_tick(&self, bell: &Arc<Bell>) -> bool {
-        Arc::ptr_eq(bell, &self.purge_bell) && self.pressure.wants_housekeeping()
+        Arc::ptr_eq(bell, &self.purge_bell)
+            && (self.pressure.wants_housekeeping() || self.failure.is_no_space())
     }
 
     /// Flushes the family that holds most of what is wanted to be flushed; false if there is none.
@@ -116,6 +117,9 @@ impl Shared {
         {
             // The leader makes the segment itself then, and reports if it cannot.
             self.info_log.error(&format!("could not prepare a WAL segment: {error}"));
+        }
+        if self.failure.is_no_space() && self.resume().is_ok() {
+            return true; // there was space again: look at the rest as usual
         }
         if self.pressure.wants_housekeeping() {
             self.pressure.housekeep();

@@ -57,8 +57,7 @@ impl Shared {
         for (family, pinned, score) in scored {
             let (options, version) = (&family.data.options, &pinned.version);
             let jobs = state.jobs.entry(family.id()).or_default();
-            let picker =
-                Picker { version, options, cursors: &jobs.cursors, running: &jobs.running };
+            let picker = Picker { version, options, cursors: &jobs.cursors, running: &jobs.running };
             let Some(compaction) = picker.pick(&score) else { continue };
             jobs.cursors.advance(&compaction);
             jobs.running.push(compaction.running());

@@ -2,9 +2,9 @@
 //!
 //! 1. Seal the mutable memtable, if that was asked for: the flush thread takes the lead of the commit queue for a moment.
 //! 2. Pick all sealed memtables; the manager counts them as flushing from here on, before any work is done.
-//! 3. Build one L0 SST, with no lock held; readers see the memtables meanwhile.
-//! 4. Sync the log through the memtables' last logged sequence: otherwise a power failure could keep this family's later
+//! 3. Sync the log through the memtables' last logged sequence: otherwise a power failure could keep this family's later
 //!    batches and lose another family's earlier ones.
+//! 4. Build one L0 SST, with no lock held; readers see the memtables meanwhile.
 //! 5. Commit the version edit, install version and super version in one step.
 //! 6. The charge leaves the pressure; the log's segments that nobody needs any more are released.
 
@@ -41,7 +41,9 @@ impl Shared {
             return Ok(());
         }
         self.pressure.flush_started(family, &sealed);
-        let outcome = self.flush_memtables_of(family, &sealed);
+        // 3. The log first.
+        let logged = sealed.iter().map(|memtable| memtable.largest_logged_seq()).max().unwrap_or_default();
+        let outcome = self.wal.sync_through(logged).and_then(|()| self.write_and_install(family, &sealed));
         // 6. The charges leave the pressure, or go back to sealed.
         self.pressure.flush_ended(family, &sealed, outcome.is_ok());
         self.update_sources(family);
@@ -50,8 +52,9 @@ impl Shared {
         Ok(())
     }
 
-    fn flush_memtables_of(&self, family: &Arc<FamilyData>, sealed: &[Arc<Memtable>]) -> Result<()> {
-        // 3. Build.
+    /// Steps 4 and 5: an SST of these memtables, installed.
+    pub(super) fn write_and_install(&self, family: &Arc<FamilyData>, sealed: &[Arc<Memtable>]) -> Result<()> {
+        // 4. Build.
         let (began, cpu_began) = (self.clock.now_nanos(), thread_cpu_micros());
         let number = self.versions.new_file_number();
         let path = sst_path(&self.dir, number);
@@ -60,11 +63,6 @@ impl Shared {
             let _ = self.fs.remove(&path); // what stays is removed when the database is opened next
         };
         let file = built.inspect_err(|_| remove_output())?;
-
-        // 4. The log first.
-        let logged = sealed.iter().map(|memtable| memtable.largest_logged_seq()).max().unwrap_or_default();
-        self.wal.sync_through(logged).inspect_err(|_| remove_output())?;
-        self.purge_bell.ring(); // the durable sequence may have moved
 
         // 5. Commit and install.
         let flushed_through = sealed.iter().map(|memtable| memtable.largest_seq()).max().unwrap_or_default();

@@ -22,7 +22,7 @@ mod pressure;
 mod properties;
 mod read;
 mod recover;
-mod sources;
+mod resume;
 mod state;
 mod stats_text;
 mod write;
@@ -43,7 +43,7 @@ use crate::batch::WriteBatch;
 use crate::cache::{BlockCache, TableCache};
 use crate::column_family::{ColumnFamily, FamilyData};
 use crate::durability::SubscriptionId;
-use crate::env::{Clock, FileLock, FileSystem};
+use crate::env::{Clock, FileLock, FileSystem, TrackedFileSystem};
 use crate::error::{Error, Result};
 use crate::info_log::InfoLog;
 use crate::iter::db_iter::DbIterator;
@@ -119,6 +119,8 @@ pub(crate) struct Shared {
     /// Tells databases of this process apart; handles and batches carry it.
     identity: u64,
     fs: Arc<dyn FileSystem>,
+    /// The same file system by its own type.
+    tracked_fs: Arc<TrackedFileSystem>,
     clock: Arc<dyn Clock>,
     info_log: Arc<InfoLog>,
     /// Held for as long as the database is open.
@@ -217,9 +219,9 @@ impl Shared {
             self.pressure.database_failed();
             self.info_log.error(&format!("the database is read-only from now on: {error}"));
         }
-        self.done_bell.ring();
-        self.flush_bell.ring();
-        self.compaction_bell.ring();
+        for bell in [&self.done_bell, &self.flush_bell, &self.compaction_bell, &self.purge_bell] {
+            bell.ring();
+        }
     }
 }
 
@@ -267,6 +269,17 @@ impl Db {
     /// handles stay, and their calls return [`Error::ShutdownInProgress`]. A second call does nothing.
     pub fn close(&self) -> Result<()> {
         self.shared().close()
+    }
+
+    /// Brings a database that became read-only after a failure back to taking writes, without reopening: what is in memory
+    /// is flushed to files of its own, and nothing that failed is used again. After a full disk that happens by itself
+    /// when there is space again. On a healthy database it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from going on. The database then stays read-only.
+    pub fn resume(&self) -> Result<()> {
+        self.shared().resume()
     }
 
     /// The directory.

@@ -56,7 +56,8 @@ pub(super) fn open(
 ) -> Result<Arc<Shared>> {
     // 1. Options and names.
     check_options(&options, &named)?;
-    let fs: Arc<dyn FileSystem> = Arc::new(TrackedFileSystem::new(Arc::clone(&options.file_system)));
+    let tracked_fs = Arc::new(TrackedFileSystem::new(Arc::clone(&options.file_system)));
+    let fs: Arc<dyn FileSystem> = Arc::clone(&tracked_fs) as _;
 
     // 2. and 3. What is there, and the lock.
     let is_new = !look_for_database(&*fs, dir, &options)?;
@@ -182,6 +183,7 @@ pub(super) fn open(
         opened_at: options.clock.now_nanos(),
         last_print: Last::default(),
         fs,
+        tracked_fs,
         options,
     });
     for family in shared.families.all() {

@@ -245,7 +245,7 @@ fn human_bytes(bytes: u64) -> String {
 }
 
 /// `00:00:3.412`, as RocksDB prints a time.
-pub(super) fn hours_minutes_seconds(micros: u64) -> String {
+pub(in crate::db) fn hours_minutes_seconds(micros: u64) -> String {
     let (seconds, millis) = (micros / 1_000_000, micros / 1000 % 1000);
     format!("{:02}:{:02}:{}.{millis:03}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }

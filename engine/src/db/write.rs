@@ -28,6 +28,7 @@ use crate::error::{Error, Result};
 use crate::key::SequenceNumber;
 use crate::memtable::Memtable;
 use crate::options::{ColumnFamilyOptions, Durability, WriteOptions};
+use crate::version::FileNumber;
 use crate::wal::{LogRecord, Push};
 
 /// The queue in which writes wait for a leader.
@@ -50,6 +51,8 @@ pub(super) struct Writer {
     pub(super) next_seq: SequenceNumber,
     /// By family id; `None` where the family was dropped.
     families: Vec<Option<WriterFamily>>,
+    /// Log segments set aside by attempts to go on after a failure, until one succeeds.
+    pub(super) failed_segments: Vec<FileNumber>,
     /// Kept between groups for its buffer.
     group: Vec<Work>,
 }
@@ -64,7 +67,7 @@ pub(super) struct WriterFamily {
 
 impl Writer {
     pub(super) fn new(next_seq: SequenceNumber) -> Self {
-        Self { next_seq, families: Vec::new(), group: Vec::new() }
+        Self { next_seq, families: Vec::new(), failed_segments: Vec::new(), group: Vec::new() }
     }
 
     /// From now on writes to the family are accepted.

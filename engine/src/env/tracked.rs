@@ -28,6 +28,13 @@ impl TrackedFileSystem {
     }
 }
 
+impl TrackedFileSystem {
+    /// Lets directories be synced again: everything that matters from here on is made anew.
+    pub(crate) fn forget_failed_sync(&self) {
+        *self.failed_sync.lock() = None;
+    }
+}
+
 /// The same error once more.
 fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {

@@ -1,4 +1,4 @@
-//! [`Failure`]: the first background failure, which closes the database to writes until it is opened again.
+//! [`Failure`]: the first background failure, which closes the database to writes until it is resumed or reopened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,13 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Keeps `error` if it is the first; says whether it was.
+    /// Keeps `error` if it is the first, or the first that is not a full disk; says whether it was the first.
     pub(crate) fn latch(&self, error: &Error) -> bool {
         let mut first = self.first.lock();
         let is_first = first.is_none();
-        if is_first {
+        // A full disk is gone over by itself; anything else that happens meanwhile must not be.
+        let is_worse = first.as_deref().is_some_and(is_no_space) && !is_no_space(error);
+        if is_first || is_worse {
             *first = Some(Arc::new(error.clone()));
             // Written under the lock, read without it: who reads true finds the cause under the lock.
             self.failed.store(true, Ordering::Release);
@@ -26,10 +28,21 @@ impl Failure {
         is_first
     }
 
-    /// `Ok` while there has been none, else [`Error::ReadOnly`] with the first.
+    /// `Ok` while there has been none, else [`Error::ReadOnly`] with the first; [`Error::NoSpace`] while that is all.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.failed.load(Ordering::Acquire) { Err(self.refusal()) } else { Ok(()) }
+    }
+
+    /// Forgets the failure: the database takes writes again.
+    pub(crate) fn clear(&self) {
+        *self.first.lock() = None;
+        self.failed.store(false, Ordering::Release);
+    }
+
+    /// Whether a full disk is all that keeps the database from taking writes.
+    pub(crate) fn is_no_space(&self) -> bool {
+        self.has_failed() && self.first.lock().as_deref().is_some_and(is_no_space)
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -39,8 +52,16 @@ impl Failure {
     #[cold]
     fn refusal(&self) -> Error {
         let first = self.first.lock().clone();
-        first.map_or(Error::ShutdownInProgress, |first| Error::ReadOnly { first })
+        match first {
+            None => Error::ShutdownInProgress,
+            Some(first) if is_no_space(&first) => (*first).clone(),
+            Some(first) => Error::ReadOnly { first },
+        }
     }
+}
+
+fn is_no_space(error: &Error) -> bool {
+    matches!(error, Error::NoSpace { .. })
 }
 
 #[cfg(test)]

@@ -85,7 +85,6 @@ impl ManifestGuard<'_> {
     }
 
     /// The failure after which only [`roll_over`](Self::roll_over) helps.
-    #[cfg_attr(not(test), expect(dead_code, reason = "Db::resume will ask"))]
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.tail.failure.as_ref()
     }

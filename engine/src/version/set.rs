@@ -222,6 +222,21 @@ impl VersionSet {
         Ok(Self { fs, dir, manifest, roll_over_at, state: Mutex::new(state), numbers, next_family })
     }
 
+    /// After a failed edit: goes on in a new manifest, written from what was acknowledged.
+    pub(crate) fn heal(&self) -> Result<()> {
+        let mut tail = self.manifest.lock();
+        if tail.failure().is_none() {
+            return Ok(());
+        }
+        let number = self.numbers.take();
+        let mut state = self.state.lock().clone();
+        state.next_file = self.numbers.next();
+        let failed = tail.roll_over(number, &state.to_edits())?;
+        drop(tail);
+        let _ = self.fs.remove(&self.dir.join(manifest_name(failed)));
+        Ok(())
+    }
+
     /// The last step of a clean close: CURRENT vouches for every edit.
     pub(crate) fn close(&self) -> Result<()> {
         self.manifest.lock().vouch()

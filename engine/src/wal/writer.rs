@@ -225,7 +225,6 @@ impl Wal {
     /// After a failure: sets the segment that failed aside and goes on in a fresh one. Appends are still refused;
     /// the caller brings all that was acknowledged into synced SSTs, commits `facts_anew` of the result to the
     /// manifest, and then calls [`reopen`](Self::reopen). Returns the segment set aside.
-    #[cfg_attr(not(test), expect(dead_code, reason = "Db::resume will call it"))]
     pub(crate) fn begin_anew(&self) -> Result<FileNumber> {
         assert!(self.durability.failure().is_some(), "only a failed log begins anew");
         let mut tail = self.tail.lock();
@@ -239,7 +238,6 @@ impl Wal {
 
     /// What the manifest must hold before [`reopen`](Self::reopen): the log starts in the fresh segment, `bad` is
     /// quarantined.
-    #[cfg_attr(not(test), expect(dead_code, reason = "Db::resume will call it"))]
     pub(crate) fn facts_anew(&self, bad: FileNumber, seq: SequenceNumber) -> WalEdit {
         let (segment, stream_bytes) = {
             let tail = self.tail.lock();
@@ -255,7 +253,6 @@ impl Wal {
     }
 
     /// Clears the failure: everything up to `published` is safe outside the log.
-    #[cfg_attr(not(test), expect(dead_code, reason = "Db::resume will call it"))]
     pub(crate) fn reopen(&self, published: SequenceNumber) {
         let mut tail = self.tail.lock();
         tail.appended = Position { bytes: tail.start, seq: published };

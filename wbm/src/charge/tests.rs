@@ -85,11 +85,16 @@ fn a_failed_flush_returns_to_sealed() {
 fn transitions_are_idempotent() {
     let db = database(1_000);
     let memtable = charge(&db, 100);
-    (memtable.seal(), memtable.seal());
-    (memtable.flush_started(), memtable.flush_started());
+    memtable.seal();
+    memtable.seal();
+    memtable.flush_started();
+    memtable.flush_started();
     memtable.seal();
     assert_eq!(counters(&db), [100, 0, 0, 100, 0]);
-    (memtable.flushed(), memtable.flushed(), memtable.flush_started(), memtable.flush_failed());
+    memtable.flushed();
+    memtable.flushed();
+    memtable.flush_started();
+    memtable.flush_failed();
     assert_eq!(counters(&db), [0, 0, 0, 0, 100]);
 }
 
@@ -126,7 +131,10 @@ fn a_failed_database_leaves_the_pressure() {
     assert_eq!((db1.usage().pinned, db1.usage().used), (955, 0));
     db1.resume();
     let usage = manager.usage_report();
-    assert_eq!((usage.used, usage.pinned, usage.sealed, manager.pressure()), (1_055, 0, 50, Pressure::Stopped));
+    assert_eq!(
+        (usage.used, usage.pinned, usage.sealed, manager.pressure()),
+        (1_055, 0, 50, Pressure::Stopped)
+    );
     one.grow(1);
     drop((one, other, flushing));
     assert_eq!(manager.usage_report(), UsageReport::default());
@@ -159,7 +167,6 @@ fn overhead_is_no_pressure() {
 
 /// `pressure M10`: what failed batches took comes back, exactly.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "test threads are scoped and joined")]
 fn failed_batches_leave_no_trace() {
     let db = database(1 << 40);
     let memtable = charge(&db, 0);
@@ -184,7 +191,6 @@ fn failed_batches_leave_no_trace() {
 
 /// Growing while the memtable is sealed, flushed, set aside and brought back loses and doubles nothing.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "test threads are scoped and joined")]
 fn racing_transitions_lose_nothing() {
     for round in 0..50_u64 {
         let db = database(10_000);

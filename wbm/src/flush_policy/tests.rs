@@ -51,12 +51,14 @@ fn check_edge(policy: &FlushPolicy, flight: InFlight, immutable: u64) {
         let edge = policy.next_edge(flight, used - immutable, used);
         let expected = if flight.flushes >= policy.parallel { None } else { first };
         match expected {
-            Some(first) => assert!(used < edge && edge <= first, "{policy:?} {flight:?} at {used}: {edge}, {first}"),
+            Some(first) => {
+                assert!(used < edge && edge <= first, "{policy:?} {flight:?} at {used}: {edge}, {first}")
+            }
             None => assert_eq!(edge, u64::MAX, "{policy:?} {flight:?} at {used}"),
         }
         if edge < 4_000 {
             assert!(policy.initiate || edge <= used + 1_000, "{edge}");
-            assert!(!policy.initiate || wants(edge) , "{policy:?} {flight:?} at {used}: {edge}");
+            assert!(!policy.initiate || wants(edge), "{policy:?} {flight:?} at {used}: {edge}");
         }
     }
 }
@@ -67,5 +69,8 @@ fn the_largest_comes_first() {
     let target = |bytes, oldest| Reclaimable { bytes, oldest, ..Reclaimable::default() };
     let mut targets = [target(30, Some(5)), target(10, Some(1)), target(30, None), target(30, Some(3))];
     targets.sort_by_key(rank);
-    assert_eq!(targets.map(|t| (t.bytes, t.oldest)), [(30, Some(3)), (30, Some(5)), (30, None), (10, Some(1))]);
+    assert_eq!(
+        targets.map(|t| (t.bytes, t.oldest)),
+        [(30, Some(3)), (30, Some(5)), (30, None), (10, Some(1))]
+    );
 }

@@ -51,14 +51,15 @@ impl Rig {
     fn family(&self, database: &Database, name: &str, bytes: u64) -> Attached {
         let family = self.loose_family(database, name);
         let guard = database.attach_target(Arc::downgrade(&family) as Weak<dyn FlushTarget>);
-        family.charge(bytes);
-        Attached { family, guard }
+        let attached = Attached { family, guard };
+        attached.charge(bytes);
+        attached
     }
 
     fn loose_family(&self, database: &Database, name: &str) -> Arc<Family> {
         let name: Arc<str> = name.into();
         Arc::new(Family {
-            memtables: Lock::new(vec![database.open_charge(&name)]),
+            memtables: Lock::new(vec![Arc::new(database.open_charge(&name))]),
             accepts: AtomicBool::new(true),
             hidden: AtomicBool::new(false),
             pending: AtomicBool::new(false),
@@ -87,7 +88,7 @@ impl Rig {
 /// A column family as far as flushing goes: memtables of which the last is mutable.
 struct Family {
     name: Arc<str>,
-    memtables: Lock<Vec<Charge>>,
+    memtables: Lock<Vec<Arc<Charge>>>,
     accepts: AtomicBool,
     /// Claims to hold nothing.
     hidden: AtomicBool,
@@ -97,17 +98,102 @@ struct Family {
 }
 
 impl Family {
-    fn charge(&self, bytes: u64) {
-        // Growing may ask this very family, which looks at its memtables.
-        let mutable = self.memtables.lock().pop().unwrap();
-        self.memtables.lock().push(mutable);
-        let grow: *const Charge = std::ptr::null();
-        let _ = grow;
-        self.with_mutable(|mutable| mutable.grow(bytes));
+    fn mutable(&self) -> Arc<Charge> {
+        Arc::clone(self.memtables.lock().last().unwrap())
     }
 
-    fn with_mutable(&self, act: impl FnOnce(&Charge)) {
+    fn accepts(&self, accepts: bool) {
+        self.accepts.store(accepts, Ordering::SeqCst);
+    }
+}
+
+impl FlushTarget for Family {
+    fn reclaimable(&self) -> Reclaimable {
         let memtables = self.memtables.lock();
-        act(memtables.last().unwrap());
+        let free = memtables.iter().filter(|charge| charge.state() < MemtableState::Flushing);
+        let bytes =
+            if self.hidden.load(Ordering::SeqCst) { 0 } else { free.map(|charge| charge.bytes()).sum() };
+        let mutable = memtables.last().map_or(0, |charge| charge.bytes()).min(bytes);
+        let pending = self.pending.load(Ordering::SeqCst);
+        Reclaimable { bytes, mutable, oldest: Some(self.created), pending }
+    }
+
+    fn request_flush(&self) -> bool {
+        self.asked.lock().push((self.name.to_string(), self.reclaimable().bytes));
+        let accepts = self.accepts.load(Ordering::SeqCst);
+        self.pending.store(accepts, Ordering::SeqCst);
+        accepts
+    }
+}
+
+/// A family and the guard of its target.
+struct Attached {
+    family: Arc<Family>,
+    guard: TargetGuard,
+}
+
+/// What a flush job has picked.
+struct Picked(Vec<Arc<Charge>>);
+
+impl Attached {
+    fn charge(&self, bytes: u64) {
+        self.family.mutable().grow(bytes);
+    }
+
+    fn accepts(&self, accepts: bool) {
+        self.family.accepts(accepts);
+    }
+
+    /// Seals the mutable memtable and opens the next; returns the bytes of all sealed ones.
+    fn seal(&self, database: &Database) -> u64 {
+        let next = Arc::new(database.open_charge(&self.family.name));
+        let mut memtables = self.family.memtables.lock();
+        memtables.push(next);
+        let sealed = memtables.split_last().unwrap().1.to_vec();
+        drop(memtables);
+        sealed.iter().for_each(|charge| charge.seal());
+        sealed
+            .iter()
+            .filter(|charge| charge.state() == MemtableState::Sealed)
+            .map(|charge| charge.bytes())
+            .sum()
+    }
+
+    /// Seals, and reports a flush as queued, whoever asked for it.
+    fn queue(&self, database: &Database) {
+        let bytes = self.seal(database);
+        self.family.pending.store(true, Ordering::SeqCst);
+        self.guard.flush_queued(bytes);
+    }
+
+    /// The job picks all sealed memtables.
+    fn start(&self) -> Picked {
+        let sealed = |charge: &&Arc<Charge>| charge.state() == MemtableState::Sealed;
+        let picked: Vec<_> = self.family.memtables.lock().iter().filter(sealed).map(Arc::clone).collect();
+        self.guard.flush_started(picked.iter().map(|charge| charge.bytes()).sum());
+        picked.iter().for_each(|charge| charge.flush_started());
+        Picked(picked)
+    }
+
+    /// Its SST is installed, and nobody reads the memtables.
+    fn end(&self, picked: Picked) {
+        let gone = |charge: &mut Arc<Charge>| picked.0.iter().any(|other| Arc::ptr_eq(charge, other));
+        let removed: Vec<_> = self.family.memtables.lock().extract_if(.., gone).collect();
+        picked.0.iter().for_each(|charge| charge.flushed());
+        drop((picked, removed));
+        self.family.pending.store(false, Ordering::SeqCst);
+        self.guard.flush_ended(FlushOutcome::Done);
+    }
+
+    fn fail(&self, picked: Picked) {
+        picked.0.iter().for_each(|charge| charge.flush_failed());
+        self.guard.flush_ended(FlushOutcome::Failed);
+    }
+
+    /// A whole flush.
+    fn flush(&self, database: &Database) {
+        self.queue(database);
+        let picked = self.start();
+        self.end(picked);
     }
 }

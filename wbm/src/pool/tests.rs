@@ -37,7 +37,6 @@ fn returning_below_the_capacity_lets_waiters_pass() {
 
 /// `write-path Q2`, `Q3`, the pool's part: one byte of room admits any unit, and only one is overdrawn.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "test threads are scoped and joined")]
 fn at_most_one_unit_is_overdrawn() {
     let (pool, _) = self::pool(4_096);
     let mut held: Vec<MemoryLease> = (0..4).map(|_| pool.try_admit(1_000).unwrap()).collect();
@@ -110,7 +109,6 @@ fn nobody_overtakes() {
 
 /// Threads wait through the clock; a deadline keeps the place, dropping the turn gives it up.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "test threads are scoped and joined")]
 fn threads_wait_in_turn() {
     let (pool, clock) = pool(10);
     let full = pool.try_admit(10).unwrap();
@@ -131,7 +129,6 @@ fn threads_wait_in_turn() {
 
 /// `write-path Q11`, in small: capacity for one unit, many writers, no wake-up lost.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "test threads are scoped and joined")]
 fn no_wake_up_is_lost() {
     let (pool, _) = pool(1);
     std::thread::scope(|scope| {

@@ -15,9 +15,33 @@ fn step(quota: Quota, used: u64) -> u8 {
 fn the_table_of_steps() {
     let q = quota(1_000, 70);
     let rows = [
-        (0, 0), (500, 0), (699, 0), (700, 1), (702, 1), (705, 1), (706, 2), (709, 3), (715, 5), (730, 10),
-        (750, 16), (775, 25), (787, 29), (800, 33), (850, 50), (871, 57), (874, 58), (900, 66), (925, 75),
-        (950, 83), (970, 90), (985, 95), (990, 96), (996, 98), (997, 99), (998, 99), (999, 99),
+        (0, 0),
+        (500, 0),
+        (699, 0),
+        (700, 1),
+        (702, 1),
+        (705, 1),
+        (706, 2),
+        (709, 3),
+        (715, 5),
+        (730, 10),
+        (750, 16),
+        (775, 25),
+        (787, 29),
+        (800, 33),
+        (850, 50),
+        (871, 57),
+        (874, 58),
+        (900, 66),
+        (925, 75),
+        (950, 83),
+        (970, 90),
+        (985, 95),
+        (990, 96),
+        (996, 98),
+        (997, 99),
+        (998, 99),
+        (999, 99),
     ];
     for (used, expected) in rows {
         assert_eq!(q.pressure_at(used).code(), expected, "{used}");
@@ -78,7 +102,10 @@ fn tiny_quotas() {
     assert_eq!(q.pressure_at(40_960), Pressure::Stopped);
     let q = quota(1 << 30, 70);
     assert_eq!(q.delay_start(), 751_619_276);
-    assert_eq!([751_619_276, 912_680_550, 812_646_400, (1 << 30) - 1].map(|used| step(q, used)), [1, 50, 18, 99]);
+    assert_eq!(
+        [751_619_276, 912_680_550, 812_646_400, (1 << 30) - 1].map(|used| step(q, used)),
+        [1, 50, 18, 99]
+    );
 }
 
 /// `pressure S7`, the law's part: queued bytes move the step and never stop.
@@ -110,10 +137,15 @@ fn edges_are_where_the_pressure_changes() {
                     let other = Pressure::from_code(code).unwrap();
                     let claimed = holds(q, used, load, other);
                     if other == now || other != Pressure::Stopped || used < bytes {
-                        assert!(!claimed || other == now || q.edges_of(other).load.0 >= q.edges_of(other).load.1,
-                            "{bytes}/{percent}: {used}, {load} is {now:?}, {other:?} claims it");
+                        assert!(
+                            !claimed || other == now || q.edges_of(other).load.0 >= q.edges_of(other).load.1,
+                            "{bytes}/{percent}: {used}, {load} is {now:?}, {other:?} claims it"
+                        );
                     }
-                    assert!(claimed || other != now, "{bytes}/{percent}: {used}, {load} is {now:?}, unclaimed");
+                    assert!(
+                        claimed || other != now,
+                        "{bytes}/{percent}: {used}, {load} is {now:?}, unclaimed"
+                    );
                 }
             }
         }

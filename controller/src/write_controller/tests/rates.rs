@@ -162,7 +162,10 @@ fn withdrawing_an_unknown_source_is_a_no_op() {
     let rig = Rig::new(40 * MB);
     let _source = rig.delay(1, 2);
     let before = rig.stats();
-    assert_eq!(rig.controller.require(SourceId::new(SourceKind::L0), Requirement::Normal), Requirement::Normal);
+    assert_eq!(
+        rig.controller.require(SourceId::new(SourceKind::L0), Requirement::Normal),
+        Requirement::Normal
+    );
     rig.controller.set_pressure(SourceId::new(SourceKind::WriteBufferManager), Pressure::Normal);
     assert_eq!(rig.stats(), before);
 }
@@ -309,12 +312,16 @@ fn sources_of_several_databases_hold_all() {
     assert_eq!(rate(), 8_388_608);
     db0.require(l0(15));
     assert_eq!(rate(), 8_388_608);
-    (db0.require(l0(9)), db1.require(l0(9)));
+    db0.require(l0(9));
+    db1.require(l0(9));
     assert_eq!((rate(), rig.stats().state), (16_777_216, State::Normal));
     // E3
     let state = || rig.stats().state;
-    let steps = [(0, 10, State::Delayed), (0, 5, State::Normal), (1, 15, State::Delayed), (0, 20, State::Stopped)];
-    for (database, files, expected) in steps.into_iter().chain([(0, 9, State::Delayed), (1, 9, State::Normal)]) {
+    let steps =
+        [(0, 10, State::Delayed), (0, 5, State::Normal), (1, 15, State::Delayed), (0, 20, State::Stopped)];
+    for (database, files, expected) in
+        steps.into_iter().chain([(0, 9, State::Delayed), (1, 9, State::Normal)])
+    {
         [&db0, &db1][database].require(l0(files));
         assert_eq!(state(), expected, "db{database} at {files} files");
     }
@@ -376,8 +383,7 @@ fn every_microsecond_is_in_one_state() {
     let rig = Rig::new(16 << 20);
     let source = rig.controller.source(SourceKind::WriteBufferManager);
     let half = Requirement::Delayed(Fraction::ratio(1, 2).unwrap());
-    let steps =
-        [(2_000, half), (3_000, Requirement::Stopped), (1_000, half), (500, Requirement::Normal)];
+    let steps = [(2_000, half), (3_000, Requirement::Stopped), (1_000, half), (500, Requirement::Normal)];
     for (millis, ask) in steps {
         rig.pass(millis * 1_000_000);
         source.require(ask);

@@ -371,7 +371,6 @@ fn a_task_waits_without_a_thread() {
 ///
 /// Method: threads on the virtual clock write batches of random size for 20 s, the rate changing every second.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "test threads are scoped and joined")]
 fn the_envelope_holds() {
     for threads in [1_u64, 4, 16] {
         let clock = ManualClock::new_virtual(0);
@@ -380,7 +379,8 @@ fn the_envelope_holds() {
         let client = controller.register("db");
         let source = controller.source(SourceKind::L0);
         let rates: Vec<u64> = (0..20).map(|second| MIN_RATE << (second * 7 % 12)).collect();
-        let ask = |rate: u64| source.require(Requirement::Delayed(Fraction::ratio(rate, 1_000 * MB).unwrap()));
+        let ask =
+            |rate: u64| source.require(Requirement::Delayed(Fraction::ratio(rate, 1_000 * MB).unwrap()));
         let admitted: Vec<AtomicU64> = (0..20).map(|_| AtomicU64::new(0)).collect();
         let derived = AtomicU64::new(0);
         ask(rates[0]);

@@ -1,7 +1,7 @@
 //! What one column family asks of the brake: three requirements, pure functions of its present state.
 //!
 //! No memory of earlier episodes, no rate, no clock: the same state always asks for the same. Who asks, and when, is
-//! `pressure.rs`; what a requirement does to a writer is the controller's affair.
+//! `families.rs`; what a requirement does to a writer is the controller's affair.
 
 use sluicedb_controller::{Fraction, Requirement};
 
@@ -11,7 +11,7 @@ use crate::options::ColumnFamilyOptions;
 const LAST_MEMTABLE: (u64, u64) = (1, 10);
 
 /// `unflushed` sealed memtables against `max_write_buffer_number`.
-pub(super) fn memtable_count(options: &ColumnFamilyOptions, unflushed: u32) -> Requirement {
+pub(in crate::db) fn memtable_count(options: &ColumnFamilyOptions, unflushed: u32) -> Requirement {
     let most = options.max_write_buffer_number;
     let merges = options.min_write_buffer_number_to_merge;
     if unflushed >= most {
@@ -24,7 +24,7 @@ pub(super) fn memtable_count(options: &ColumnFamilyOptions, unflushed: u32) -> R
 }
 
 /// L0 files on top of one another against the triggers: linear from the first to the stop.
-pub(super) fn l0(options: &ColumnFamilyOptions, depth: u32) -> Requirement {
+pub(in crate::db) fn l0(options: &ColumnFamilyOptions, depth: u32) -> Requirement {
     let (slowdown, stop) = (options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger);
     if options.disable_auto_compactions || depth < slowdown.min(stop) {
         Requirement::Normal
@@ -36,7 +36,7 @@ pub(super) fn l0(options: &ColumnFamilyOptions, depth: u32) -> Requirement {
 }
 
 /// Bytes that wait for compaction against the limits: linear in 99 steps from the soft to the hard one.
-pub(super) fn pending_bytes(options: &ColumnFamilyOptions, pending: u64) -> Requirement {
+pub(in crate::db) fn pending_bytes(options: &ColumnFamilyOptions, pending: u64) -> Requirement {
     let (soft, hard) =
         (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
     if options.disable_auto_compactions {

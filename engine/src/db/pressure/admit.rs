@@ -1,0 +1,192 @@
+//! The way of one write through the brake and into the commit queue.
+//!
+//! Waits happen here, with no lock, no queue room and no lead held. What a delay is, and when a stop ends, is the
+//! controller's and the manager's affair.
+
+use std::time::Duration;
+
+use sluicedb_controller::{Admission, NotNow, Turn, WaitEnded, Waited, Wake, deadline_after};
+use sluicedb_wbm::{MemoryLease, PoolWaitEnded};
+
+use super::Pressure;
+use super::report::name_holder;
+use crate::db::Shared;
+use crate::error::{Error, Result};
+use crate::memtable::Prepaid;
+use crate::options::WriteOptions;
+use crate::sync::forbid_held_locks;
+
+/// Holders of memory named in a refusal.
+const NAMED_HOLDERS: usize = 5;
+
+/// One write on its way through the brake.
+#[derive(Debug)]
+pub(in crate::db) struct Admitted {
+    no_slowdown: bool,
+    low_pri: bool,
+    limit: Option<Duration>,
+    /// The delay has been served: from here on only a stop holds it.
+    paid: bool,
+    waited: Waited,
+    /// Let through although writers are stopped; not to be tested again.
+    rescued: bool,
+}
+
+/// What a write holds between the brake and its memtables.
+#[derive(Debug)]
+pub(in crate::db) struct Room {
+    pub(in crate::db) prepaid: Prepaid,
+    /// Its room in the commit queue; returned before its caller is told.
+    _lease: MemoryLease,
+}
+
+/// The way of one write.
+impl Pressure {
+    /// A write with these options, at the beginning of its way.
+    #[inline]
+    pub(in crate::db) fn begin(&self, options: &WriteOptions) -> Admitted {
+        Admitted {
+            no_slowdown: options.no_slowdown,
+            low_pri: options.low_pri,
+            limit: options.stall_timeout.or(self.stall_timeout),
+            paid: false,
+            waited: Waited::default(),
+            rescued: false,
+        }
+    }
+
+    /// Admission by the brake, then room in the commit queue by bytes, then the stop once more: in the other order each
+    /// thread could slip one stale batch past a stop. Waits with no lock held.
+    ///
+    /// `nudge` is called when the writer parks and once a second while it waits: it makes sure that work is under way
+    /// which ends the stop.
+    #[inline]
+    pub(in crate::db) fn admit(&self, shared: &Shared, bytes: u64, options: &WriteOptions) -> Result<Room> {
+        let mut write = self.begin(options);
+        loop {
+            self.pass_brake(shared, bytes, &mut write)?;
+            let lease = self.queue_room(bytes, &write)?;
+            if self.database.is_oversized(bytes) {
+                // It is not held by its own charge; whoever loses the race for it goes back to the gate.
+                if let Some(advance) = self.database.admit_alone(bytes) {
+                    return Ok(Room { prepaid: Prepaid::Alone(advance), _lease: lease });
+                }
+            } else if write.rescued || !self.client.is_stopped() {
+                let prepaid = Prepaid::Queued(self.database.queue(bytes));
+                return Ok(Room { prepaid, _lease: lease });
+            }
+        }
+    }
+
+    #[inline]
+    fn pass_brake(&self, shared: &Shared, bytes: u64, write: &mut Admitted) -> Result<()> {
+        if write.low_pri && !write.paid && self.slows_writers() {
+            self.pass_low_priority(shared, bytes, write)?;
+        }
+        if write.no_slowdown {
+            let now = if write.paid { 0 } else { bytes };
+            self.client.try_admit(now).map_err(|refused| self.refusal(shared, &refused, write))?;
+        } else {
+            let admission =
+                if write.paid { self.client.admit_again(bytes) } else { self.client.admit(bytes) };
+            if let Admission::Wait(turn) = admission {
+                self.wait(shared, turn, write)?;
+            }
+        }
+        write.paid = true;
+        Ok(())
+    }
+
+    #[cold]
+    fn pass_low_priority(&self, shared: &Shared, bytes: u64, write: &mut Admitted) -> Result<()> {
+        match self.client.admit_low_priority(bytes) {
+            Admission::Passed => Ok(()),
+            Admission::Wait(_) if write.no_slowdown => {
+                Err(self.stalled(shared, "low priority".to_owned(), write))
+            }
+            Admission::Wait(turn) => self.wait(shared, turn, write),
+        }
+    }
+
+    #[cold]
+    fn wait(&self, shared: &Shared, mut turn: Turn, write: &mut Admitted) -> Result<()> {
+        forbid_held_locks("wait for the brake");
+        // The limit holds for delay and stop together, over all turns of this write.
+        let limit = write.limit.map(|limit| limit.saturating_sub(write.waited.total()));
+        let ended = loop {
+            if self.client.is_stopped() {
+                self.manager.check_liveness();
+                shared.make_sure_that_stops_end();
+            }
+            match turn.wait(limit) {
+                Ok(Wake::Passed) => break Ok(()),
+                Ok(Wake::Slice) => {}
+                Err(ended) => break Err(ended),
+            }
+        };
+        let waited = turn.waited();
+        write.waited.delayed += waited.delayed;
+        write.waited.stopped += waited.stopped;
+        write.rescued = waited.rescued;
+        match ended {
+            Ok(()) => Ok(()),
+            Err(WaitEnded::TimedOut) => {
+                Err(self.stalled(shared, format!("timeout, {}", self.strictest()), write))
+            }
+            Err(WaitEnded::Failed) => shared.check_writable(),
+            Err(WaitEnded::Shutdown | WaitEnded::Cancelled) => Err(Error::ShutdownInProgress),
+        }
+    }
+
+    #[inline]
+    fn queue_room(&self, bytes: u64, write: &Admitted) -> Result<MemoryLease> {
+        match self.queue.try_admit(bytes) {
+            Some(lease) => Ok(lease),
+            None => self.wait_for_queue_room(bytes, write),
+        }
+    }
+
+    #[cold]
+    fn wait_for_queue_room(&self, bytes: u64, write: &Admitted) -> Result<MemoryLease> {
+        let full = |waited| Error::QueueWaitTimeout { bytes, waited };
+        if write.no_slowdown {
+            return Err(full(Duration::ZERO));
+        }
+        forbid_held_locks("wait for room in the commit queue");
+        let deadline = deadline_after(self.clock.now_nanos(), self.write_timeout);
+        self.queue.admit(bytes, Some(deadline)).map_err(|ended| match ended {
+            PoolWaitEnded::Closed => Error::ShutdownInProgress,
+            _ => full(self.write_timeout),
+        })
+    }
+
+    fn refusal(&self, shared: &Shared, refused: &NotNow, write: &Admitted) -> Error {
+        let cause = match refused {
+            NotNow::Delayed(source) => format!("delay, {source}"),
+            NotNow::Stopped(source) => format!("stop, {source}"),
+        };
+        self.stalled(shared, cause, write)
+    }
+
+    #[cold]
+    fn stalled(&self, shared: &Shared, cause: String, write: &Admitted) -> Error {
+        shared.stats.writes_refused.add(1);
+        let usage = self.manager.usage_report();
+        let mut holders: Vec<String> =
+            self.manager.holders().iter().take(NAMED_HOLDERS).map(name_holder).collect();
+        holders.push(format!(
+            "{} of {} bytes used, {} pinned",
+            usage.used,
+            self.manager.quota_bytes(),
+            usage.pinned
+        ));
+        Error::Stalled { cause, waited: write.waited.total(), holders: holders.join("; ") }
+    }
+
+    fn strictest(&self) -> String {
+        self.controller
+            .stats()
+            .strictest
+            .map_or_else(|| "nobody holds it now".to_owned(), |source| source.to_string())
+    }
+}

@@ -1,0 +1,202 @@
+//! Where a database meets the manager that measures its memory and the controller that slows its writers.
+//!
+//! One [`Pressure`] a database: its registration with both, the room in its commit queue, and for each column family
+//! what the manager may ask to flush and what the family asks of the brake. Everything that waits for the brake waits
+//! here, with no lock and no place in the commit queue. How pressure is computed and how a delay is served is theirs to
+//! know; when a flush runs is `flush.rs`'.
+//!
+//! | what                                            | where                  |
+//! |-------------------------------------------------|------------------------|
+//! | the way of one write                            | [`admit`](mod@admit)   |
+//! | column families: flushes and what each asks for | [`families`]           |
+//! | what a family asks for, as pure functions       | [`sources`]            |
+//! | properties and statistics                       | [`report`]             |
+
+mod admit;
+mod families;
+mod report;
+mod sources;
+
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sluicedb_controller::{Client, ControllerOptions, Interrupt, InvalidOption, WriteController};
+use sluicedb_wbm::{
+    Database, Holder, MemoryPool, PressureChange, PressureObserver, SinkGuard, SourceId, State, WbmOptions,
+    WriteBufferManager,
+};
+
+use self::report::name_holder;
+use crate::env::Clock;
+use crate::error::{Error, Result};
+use crate::info_log::InfoLog;
+use crate::jobs::Bell;
+use crate::memtable::Memtable;
+use crate::options::{ColumnFamilyOptions, DbOptions};
+use crate::sync::Mutex;
+
+pub(in crate::db) use admit::Room;
+pub(crate) use families::FamilyPressure;
+
+/// A database's side of the brake and of the meter.
+#[derive(Debug)]
+pub(crate) struct Pressure {
+    manager: Arc<WriteBufferManager>,
+    database: Database,
+    controller: Arc<WriteController>,
+    client: Client,
+    /// Taken away when the database closes.
+    sink: Mutex<Option<SinkGuard>>,
+    _observer: Arc<Observer>,
+    queue: MemoryPool,
+    clock: Arc<dyn Clock>,
+    stall_timeout: Option<Duration>,
+    write_timeout: Duration,
+    /// Bytes of one charge unit: half a delay step at most.
+    chunk_bytes: u64,
+}
+
+impl Pressure {
+    /// Registers the database in `dir` with the manager and the controller of its options, or private ones.
+    pub(in crate::db) fn attach(
+        options: &DbOptions,
+        dir: &Path,
+        info_log: &Arc<InfoLog>,
+        housekeeping: &Arc<Bell>,
+    ) -> Result<Self> {
+        let invalid = |error: InvalidOption| Error::out_of_range(error.name, error.range, error.given);
+        let clock = &options.clock;
+        let manager = match &options.write_buffer_manager {
+            Some(shared) => Arc::clone(shared),
+            None => {
+                let mut settings = WbmOptions::new(options.db_write_buffer_size);
+                settings.allow_stall = options.allow_stall;
+                settings.delay_start_percent = options.delay_start_percent;
+                settings.initiate_flushes = options.initiate_flushes;
+                settings.max_parallel_flushes = options.max_parallel_flushes;
+                WriteBufferManager::new(settings, Arc::clone(clock)).map_err(invalid)?
+            }
+        };
+        let controller = match &options.write_controller {
+            Some(shared) => Arc::clone(shared),
+            None => {
+                let settings = ControllerOptions::with_rate(options.delayed_write_rate.bytes_per_second());
+                WriteController::new(&settings, Arc::clone(clock)).map_err(invalid)?
+            }
+        };
+        let name = dir.display().to_string();
+        let observer =
+            Arc::new(Observer { info_log: Arc::clone(info_log), housekeeping: Arc::clone(housekeeping) });
+        let told: Weak<dyn PressureObserver> =
+            Arc::downgrade(&(Arc::clone(&observer) as Arc<dyn PressureObserver>));
+        let database = manager.register(name.as_str(), Some(told));
+        let client = controller.register(name);
+        let sink = database.attach_sink(Arc::clone(&controller) as _);
+        Ok(Self {
+            chunk_bytes: manager.quota().charge_unit(),
+            manager,
+            database,
+            controller,
+            client,
+            sink: Mutex::new(Some(sink)),
+            _observer: observer,
+            queue: MemoryPool::new(options.commit_queue_bytes, Arc::clone(clock)),
+            clock: Arc::clone(clock),
+            stall_timeout: options.stall_timeout,
+            write_timeout: options.write_timeout,
+        })
+    }
+
+    pub(in crate::db) fn manager(&self) -> &Arc<WriteBufferManager> {
+        &self.manager
+    }
+
+    pub(in crate::db) fn controller(&self) -> &Arc<WriteController> {
+        &self.controller
+    }
+
+    /// An empty memtable for a family, charged to the manager from its first entry on.
+    pub(in crate::db) fn new_memtable(
+        &self,
+        family: &Arc<str>,
+        options: &ColumnFamilyOptions,
+        id: u64,
+        created: u64,
+    ) -> Arc<Memtable> {
+        let charge = self.database.open_charge(family);
+        Arc::new(Memtable::new(options, self.chunk_bytes, charge, id, created))
+    }
+
+    /// Whether recovery has to flush before it goes on.
+    pub(in crate::db) fn wants_room(&self) -> bool {
+        let quota = self.manager.quota_bytes();
+        quota > 0 && (self.manager.flush_wanted() || self.manager.usage_report().used >= quota)
+    }
+
+    /// Whether anything slows or stops writers now.
+    pub(in crate::db) fn slows_writers(&self) -> bool {
+        self.controller.is_holding()
+    }
+}
+
+/// Failure, closing, housekeeping.
+impl Pressure {
+    /// The database refuses writes from now on: who waits gets its error, and what it holds is out of the pressure, since
+    /// no flush of it will free that.
+    pub(in crate::db) fn database_failed(&self) {
+        self.client.interrupt(Interrupt::Failed);
+        self.database.set_failed();
+    }
+
+    /// Takes [`database_failed`](Self::database_failed) back.
+    pub(in crate::db) fn database_resumed(&self) {
+        self.client.clear();
+        self.database.resume();
+    }
+
+    /// The database closes: who waits is released with an error, and nobody waits any more.
+    pub(in crate::db) fn begin_close(&self) {
+        self.client.interrupt(Interrupt::Shutdown);
+        self.queue.close();
+    }
+
+    /// The last step of closing: nothing is told, asked or held any more.
+    pub(in crate::db) fn end_close(&self) {
+        let sink = self.sink.lock().take();
+        drop(sink);
+    }
+
+    /// Whether the manager wants its once-a-second look at what is unserved.
+    pub(in crate::db) fn wants_housekeeping(&self) -> bool {
+        self.manager.pressure() != sluicedb_wbm::Pressure::Normal
+    }
+
+    pub(in crate::db) fn housekeep(&self) {
+        self.manager.tick();
+    }
+}
+
+/// Writes the manager's changes of state into LOG, and wakes the housekeeping.
+#[derive(Debug)]
+struct Observer {
+    info_log: Arc<InfoLog>,
+    housekeeping: Arc<Bell>,
+}
+
+impl PressureObserver for Observer {
+    fn pressure_changed(&self, change: &PressureChange) {
+        let stopped = change.current.state() == State::Stopped;
+        let level = if stopped { log::Level::Warn } else { log::Level::Info };
+        self.info_log.line(level, &change.to_string());
+        self.housekeeping.ring();
+    }
+
+    fn liveness_rescued(&self, source: SourceId, holders: &[Holder]) {
+        let names: Vec<String> = holders.iter().map(name_holder).collect();
+        self.info_log.error(&format!(
+            "pressure: nothing would have ended the stop of {source}; one writer was let through; holders: {}",
+            names.join("; ")
+        ));
+    }
+}
