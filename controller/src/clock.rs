@@ -121,6 +121,16 @@ impl Parker {
         self.0.state.lock().due = false;
     }
 
+    /// For implementations of [`Clock::park`]: blocks until there is a token or the deadline was called, and leaves
+    /// both in place: a clock that watches its waiters takes them under its own lock, so that none is ever seen asleep
+    /// that is about to run.
+    pub fn wait_for_signal(&self) {
+        let mut state = self.0.state.lock();
+        while !state.unparked && !state.due {
+            self.0.changed.wait(&mut state);
+        }
+    }
+
     /// For implementations of [`Clock::park`]: blocks, at most `limit` of real time.
     #[expect(clippy::disallowed_methods, reason = "the real clock's only wait")]
     pub fn wait(&self, limit: Option<Duration>) -> Woken {
@@ -202,3 +212,6 @@ impl Clock for SystemClock {
         parker.wait(limit)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,6 +48,7 @@ pub(crate) enum Look {
 }
 
 impl Lane {
+    /// A lane that delays with `rate`, or does not delay yet.
     pub(crate) fn new(pacer: Pacer, rate: Option<u64>, cause: Option<Cause>) -> Self {
         let hold = Hold { stopped: false, rate, locked: BTreeSet::new(), cause };
         Self {
@@ -193,7 +194,7 @@ impl Lane {
         if hold.cause != self.hold.cause || hold.locked != self.hold.locked {
             self.settle_all(now);
         }
-        self.pacer.set(hold.rate.unwrap_or(top_rate), hold.stopped, now);
+        self.pacer.set(hold.rate.unwrap_or(top_rate), hold.stopped || hold.rate.is_none(), now);
         self.hold = hold;
         if !self.hold.stopped && self.hold.rate.is_none() {
             self.pacer.reset(now);

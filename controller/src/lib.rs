@@ -35,6 +35,7 @@
 //! }
 //! ```
 
+mod auto_rate;
 mod clock;
 mod gate;
 mod lane;
@@ -48,6 +49,7 @@ mod sync;
 mod turn;
 mod write_controller;
 
+pub use auto_rate::AutoRate;
 #[cfg(any(test, feature = "manual-clock"))]
 pub use clock::ManualClock;
 pub use clock::{Clock, Event, Parker, SystemClock, ThreadGuard, ThreadTicket, Woken, deadline_after};

@@ -36,7 +36,7 @@ pub(crate) struct Pacer {
     rate: u64,
     /// Up to when `earned` is true.
     at: u64,
-    /// While stopped nothing accrues.
+    /// While stopped, and while nothing delays, nothing accrues.
     frozen: bool,
     quantum: u64,
     credit: u64,
@@ -44,9 +44,14 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// An empty pacer: neither debt nor credit.
+    /// An empty pacer: neither debt nor credit. It accrues.
     pub(crate) fn new(rate: u64, quantum: u64, credit: u64, now: u64) -> Self {
         Self { earned: 0, claimed: 0, rate: rate.max(1), at: now, frozen: false, quantum, credit, lost: 0 }
+    }
+
+    /// The same, accruing nothing until [`set`](Self::set).
+    pub(crate) fn frozen(self) -> Self {
+        Self { frozen: true, ..self }
     }
 
     /// Books what was earned until `now`.
@@ -103,7 +108,7 @@ impl Pacer {
         self.cap();
     }
 
-    /// From `now` on bytes accrue at `rate`, or not at all.
+    /// From `now` on bytes accrue at `rate`, or, if `frozen`, not at all.
     pub(crate) fn set(&mut self, rate: u64, frozen: bool, now: u64) {
         self.accrue(now);
         self.rate = rate.max(1);

@@ -1,8 +1,9 @@
 //! [`Turn`]: one writer's wait, by thread or as a `Future`.
 //!
 //! A thread waits in slices of at most one second, after each of which its caller looks around. A task is woken by
-//! events; that time passes is somebody's job: see [`WriteController::wake_due`]. How the wait is priced is the
-//! lane's affair.
+//! events; that time passes is somebody's job: see [`WriteController::wake_due`]. A waker is called with no lock of
+//! this crate held, but perhaps with a meter's publishing lock: it must mark and wake, no more. How the wait is priced
+//! is the lane's affair.
 
 use std::future::Future;
 use std::pin::Pin;

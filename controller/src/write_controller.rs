@@ -167,7 +167,7 @@ impl WriteController {
             requirements: Requirements::default(),
             verdict: Verdict::default(),
             max_rate,
-            main: Lane::new(Pacer::new(max_rate, quantum, credit, now), None, None),
+            main: Lane::new(Pacer::new(max_rate, quantum, credit, now).frozen(), None, None),
             low: Lane::new(
                 Pacer::new(LOW_PRIORITY_RATE, quantum, credit, now),
                 low_rate,

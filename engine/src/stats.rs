@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::Mutex;
 
 macro_rules! statistics {
-    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+    (
+        counted { $($(#[doc = $doc:literal])+ $name:ident,)+ }
+        kept_elsewhere { $($(#[doc = $kept_doc:literal])+ $kept:ident,)+ }
+    ) => {
         /// The live counters.
         #[derive(Debug, Default)]
         pub(crate) struct Statistics {
@@ -19,18 +22,20 @@ macro_rules! statistics {
         #[non_exhaustive]
         pub struct StatisticsSnapshot {
             $($(#[doc = $doc])+ pub $name: u64,)+
+            $($(#[doc = $kept_doc])+ pub $kept: u64,)+
         }
 
         impl Statistics {
-            /// A copy of all counters.
+            /// A copy of all counters; what is kept elsewhere is for the caller to fill in.
             pub(crate) fn snapshot(&self) -> StatisticsSnapshot {
-                StatisticsSnapshot { $($name: self.$name.get(),)+ }
+                StatisticsSnapshot { $($name: self.$name.get(),)+ ..StatisticsSnapshot::default() }
             }
         }
     };
 }
 
 statistics! {
+counted {
     /// Entries written (puts and deletes).
     entries_written,
     /// Encoded bytes of the batches written.
@@ -71,8 +76,23 @@ statistics! {
     files_deleted,
     /// Writes refused by `no_slowdown` or a timeout.
     writes_refused,
-    /// Time that writers spent delayed or stopped, in microseconds.
+}
+kept_elsewhere {
+    /// Time that writers spent delayed or stopped, summed over writers, in microseconds.
     stall_micros,
+    /// The part of it spent delayed.
+    stall_delay_micros,
+    /// Bytes that the log handed to the kernel, headers included.
+    wal_bytes_written,
+    /// Calls that handed them over.
+    wal_writes,
+    /// Syncs of the log.
+    wal_syncs,
+    /// Block cache look-ups that found the block; of a shared cache those of all its databases.
+    block_cache_hits,
+    /// Block cache look-ups that did not.
+    block_cache_misses,
+}
 }
 
 /// What flushes and compactions into one level of a column family did.

@@ -1,1 +1,19 @@
-//! Placeholder.
+//! What the integration tests and the benches share: a simulated file system, oracles, seeds.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`rng`] | random numbers whose seeds keep their meaning |
+//! | [`sim_fs`] | [`SimFs`](sim_fs::SimFs), which knows what was synced and loses or fails the rest |
+//! | [`model`] | the oracle: what a database must hold after what it was told |
+//! | [`knobs`] | odd options and keys by seed |
+//! | [`cases`] | running seeded cases, and the watchdog |
+//! | [`kinds`] | one seeded case each of the kinds of `reliability.md` section 3 |
+//!
+//! Nothing here sleeps. Only the watchdog looks at real time.
+
+pub mod cases;
+pub mod kinds;
+pub mod knobs;
+pub mod model;
+pub mod rng;
+pub mod sim_fs;

@@ -10,8 +10,8 @@
 //! the hot path and takes no lock; the transitions are rare and share one small lock per charge. What the bytes hold
 //! is not known here.
 
+use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::database::{Advance, DatabaseShared, Queued};
@@ -103,9 +103,12 @@ impl Charge {
         if shared.fast.load(Ordering::Relaxed) == 0 {
             return shared.grow_booked(bytes);
         }
-        shared.taken.fetch_add(bytes, Ordering::Relaxed); // read under the books, or after all writers are done
         shared.database.usage.used.fetch_add(bytes, Ordering::Relaxed); // statistics
-        shared.manager.take(bytes);
+        let used = shared.manager.add(bytes);
+        // Release, and after `used`: a transition that sees these bytes as taken moves them out of `used`, where they
+        // must be by then; the other way round `used` would fall below 0 for a moment, that is, far above the quota.
+        shared.taken.fetch_add(bytes, Ordering::Release);
+        shared.manager.look(used);
     }
 
     /// Takes `bytes` more, as much of it as is left from `advance`: those count already.
@@ -353,5 +356,5 @@ impl ChargeShared {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -3,8 +3,8 @@
 //! The cache is known only as a [`MemtableCache`]: something that makes room and takes it back. What it caches is not
 //! known here.
 
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sync::Mutex;
 

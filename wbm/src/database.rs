@@ -3,8 +3,8 @@
 //! Everything that a database attaches is a guard; dropping it takes it away. What a database is otherwise is not
 //! known here.
 
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use sluicedb_controller::PressureSink;

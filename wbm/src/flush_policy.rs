@@ -92,5 +92,5 @@ pub(crate) fn rank(reclaimable: &Reclaimable) -> (Reverse<u64>, u64) {
     (Reverse(reclaimable.bytes), reclaimable.oldest.unwrap_or(u64::MAX))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

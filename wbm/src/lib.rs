@@ -16,8 +16,9 @@
 //!
 //! # Locks
 //!
-//! Ranked below every lock of the engine and above those of the controller. No lock is held while a target, an
-//! observer or a waker is called.
+//! Ranked below every lock of the engine and above those of the controller. No lock is held while a target or an
+//! observer is called. Sinks are told under the publishing lock, and what they wake is woken under it: wakers mark and
+//! wake, no more.
 //!
 //! | rank | lock                   | guards                                         | calls out to           |
 //! |-----:|------------------------|------------------------------------------------|------------------------|

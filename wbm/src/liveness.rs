@@ -5,7 +5,7 @@
 //! thresholds say. Only a waiting writer's check may end in a rescue: one writer is let through, counted and logged,
 //! for that is a defect. Keys and files are not known here.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 use sluicedb_controller::Pressure;
 
@@ -56,6 +56,10 @@ impl WriteBufferManager {
     pub(crate) fn check_flushes(&self) -> Liveness {
         if self.pressure() != Pressure::Stopped {
             return Liveness::NotStopped;
+        }
+        // What an engine has reported it will also end; only requests may have been lost.
+        if self.targets().report().frees {
+            return Liveness::UnderWay;
         }
         let mut candidates = self.targets().survey();
         let lost = self.targets().forget_lost(&candidates, self.now(), LOST_AFTER);

@@ -1,9 +1,9 @@
 //! [`WriteBufferManager`]: composes counters, signal, flush policy, liveness and cache cost; what databases attach to.
 //!
-//! The hot path is `take`: one addition and a few loads. Everything else happens when an edge is crossed, or when
+//! The hot path is `add` and `look`: one addition and a few loads. Everything else happens when an edge is crossed, or when
 //! somebody attaches, ends a flush or changes a setting. Column families, and formatting, are not known here.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use sluicedb_controller::{Clock, InvalidOption, Pressure, PressureSink, SourceId, SourceKind, State};
@@ -14,7 +14,7 @@ use crate::flush_policy::FlushPolicy;
 use crate::liveness::LivenessCounters;
 use crate::signal::Signal;
 use crate::stats::DatabaseReport;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, try_update};
 use crate::targets::Targets;
 use crate::usage::Usage;
 use crate::{
@@ -271,16 +271,21 @@ impl WriteBufferManager {
         self.options.flush_progress_credit
     }
 
-    /// Adds bytes to the pressure: the hot path.
+    /// Adds bytes to the pressure; returns the usage then. Call [`look`](Self::look) with it.
     #[inline]
-    pub(crate) fn take(&self, bytes: u64) {
+    pub(crate) fn add(&self, bytes: u64) -> u64 {
         // SeqCst: written before the published ranges are read, see `Signal`.
-        let used = self.usage.used.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        self.usage.used.fetch_add(bytes, Ordering::SeqCst) + bytes
+    }
+
+    /// Looks whether the addition that led to `used` crossed an edge: the hot path.
+    #[inline]
+    pub(crate) fn look(&self, used: u64) {
         // The edge is read after `used` is written, and `evaluate` reads `used` after it wrote the edge: one of the two
         // sees the other, as with the published ranges.
         if self.signal.is_stale(&self.usage, used)
             || used >= self.flush_edge.load(Ordering::SeqCst)
-            || self.cost.is_stale(used)
+            || self.cost.is_stale(used + self.usage.pinned.load(Ordering::Relaxed))
         {
             self.moved();
         }
@@ -330,14 +335,13 @@ impl WriteBufferManager {
         // Counted before it is taken, so that no check sees a stop without the batch that caused it.
         self.advances.fetch_add(bytes, Ordering::SeqCst);
         let stop_at = self.stop_at.load(Ordering::SeqCst);
-        let taken = self.usage.used.try_update(Ordering::SeqCst, Ordering::SeqCst, |used| {
-            (stop_at == 0 || used < stop_at).then_some(used + bytes)
-        });
-        if taken.is_err() {
+        let fits = |used| stop_at == 0 || used < stop_at;
+        let taken = try_update(&self.usage.used, |used| fits(used).then_some(used + bytes));
+        if !taken {
             self.advances.fetch_sub(bytes, Ordering::SeqCst);
             self.advance_used_up();
         }
-        taken.ok().map(|_| ())
+        taken.then_some(())
     }
 
     /// An oversized batch is in its memtable, or gave up: from now on a flush must end its stop.
@@ -357,6 +361,7 @@ impl WriteBufferManager {
             if std::mem::replace(&mut *self.delivering.lock(), true) {
                 return;
             }
+            let delivering = Delivering(&self.delivering);
             while let Some(transition) = self.signal.take_transition() {
                 let flights = self.targets.report();
                 let change = PressureChange {
@@ -379,11 +384,20 @@ impl WriteBufferManager {
                     observer.pressure_changed(&change);
                 }
             }
-            *self.delivering.lock() = false;
+            drop(delivering);
             // Noted between the last look and the line above: nobody else saw it.
         }
     }
 }
 
-#[cfg(test)]
+/// The right to deliver, given up even if an observer panics.
+struct Delivering<'a>(&'a Mutex<bool>);
+
+impl Drop for Delivering<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = false;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -468,5 +468,5 @@ impl Want {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -141,5 +141,5 @@ impl Quota {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -14,9 +14,9 @@
 //!
 //! How sinks react is not known here.
 
+use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sluicedb_controller::{Clock, Pressure, PressureSink, SourceId, State, StateReport, StateTimes};
@@ -264,3 +264,6 @@ impl std::fmt::Debug for Signal {
         f.debug_struct("Signal").field("source", &self.source).field("state", &state).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests;

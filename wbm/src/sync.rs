@@ -1,24 +1,69 @@
-//! Locks of this crate: the one place that names parking_lot.
+//! Locks and atomics of this crate: the one place that names parking_lot and loom.
 //!
-//! Elsewhere `std` and `parking_lot` locks are refused by clippy. What the locks guard is not known here; their ranks
-//! are in the crate's documentation.
+//! Elsewhere `std` and `parking_lot` locks are refused by clippy. Built with `--cfg loom`, loom's take their place, so
+//! that its models try every interleaving. What the locks guard is not known here; their ranks are in the crate's
+//! documentation.
 
-/// Mutual exclusion. Never held across a wait.
-#[derive(Debug, Default)]
-#[expect(clippy::disallowed_types, reason = "this is the wrapper that the rest of the crate uses")]
-pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic;
 
-/// The right to use what a [`Mutex`] guards.
-pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic;
 
-#[expect(clippy::disallowed_types, reason = "this is the wrapper that the rest of the crate uses")]
-impl<T> Mutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
-        Self(parking_lot::Mutex::new(value))
+#[cfg(not(loom))]
+mod lock {
+    /// Mutual exclusion. Never held across a wait.
+    #[derive(Debug, Default)]
+    #[expect(clippy::disallowed_types, reason = "this is the wrapper that the rest of the crate uses")]
+    pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+
+    /// The right to use what a [`Mutex`] guards.
+    pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
+
+    #[expect(clippy::disallowed_types, reason = "this is the wrapper that the rest of the crate uses")]
+    impl<T> Mutex<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self(parking_lot::Mutex::new(value))
+        }
+
+        #[inline]
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock()
+        }
     }
+}
 
-    #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock()
+#[cfg(loom)]
+mod lock {
+    /// Mutual exclusion. Never held across a wait.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    /// The right to use what a [`Mutex`] guards.
+    pub(crate) type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        }
+    }
+}
+
+pub(crate) use lock::{Mutex, MutexGuard};
+
+/// Changes `value` in one atomic step, or leaves it if `next` says `None`. Says whether it was changed.
+pub(crate) fn try_update(value: &atomic::AtomicU64, next: impl Fn(u64) -> Option<u64>) -> bool {
+    use atomic::Ordering::SeqCst;
+    let mut now = value.load(SeqCst);
+    loop {
+        let Some(wanted) = next(now) else { return false };
+        match value.compare_exchange(now, wanted, SeqCst, SeqCst) {
+            Ok(_) => return true,
+            Err(other) => now = other,
+        }
     }
 }

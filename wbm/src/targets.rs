@@ -108,7 +108,7 @@ pub(crate) struct FlightReport {
     pub(crate) retrying: u64,
     /// Bytes of those queued and running.
     pub(crate) planned: u64,
-    /// Some flush that frees memory is asked for, queued or running.
+    /// Some flush that frees memory was reported as queued or running.
     pub(crate) frees: bool,
 }
 
@@ -244,7 +244,7 @@ impl Targets {
             report.retrying += u64::from(retrying.is_some());
             let bytes: u64 = [asked, queued, running].iter().flatten().sum();
             report.planned += bytes;
-            report.frees |= bytes > 0;
+            report.frees |= queued.unwrap_or(0) + running.unwrap_or(0) > 0;
         }
         report
     }

@@ -3,7 +3,7 @@
 //! They always count, whatever the quota is. A counter moves with one atomic addition; only [`Usage::used`] and
 //! [`Usage::queued`] decide anything, the rest is for people. The quota is not known here.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes by state. `used` is what a flush can free: mutable + sealed + flushing; `immutable` is sealed + flushing.
 ///

@@ -3,6 +3,8 @@
 //! What an engine does with the two crates, in small: admission in slices, room in a queue, the stop tested again,
 //! charges before inserts, flush threads. No database is needed; every second passes on the clock alone.
 
+#![expect(clippy::disallowed_types, reason = "a test program has no lock wrapper of its own")]
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;

@@ -130,8 +130,9 @@ impl Clock for ManualClock {
             self.shared.arrived.notify_all();
             id
         };
-        let woken = parker.wait(None);
+        parker.wait_for_signal();
         let mut state = self.shared.state.lock();
+        let woken = if parker.take_token() { Woken::Unparked } else { Woken::Deadline };
         state.waiting.remove(&id);
         if !counted {
             self.shared.jump_if_all_wait(&mut state);

@@ -190,10 +190,10 @@ impl Client {
             let interrupt = core.interrupt_of(self.id);
             let lane = core.lane(lane);
             match interrupt {
-                Some(why) if lane.hold.stopped || lane.hold.rate.is_some() => {
-                    Some(lane.join_ended(self.id, why.into(), now))
-                }
-                _ => lane.admit(self.id, bytes, paid, now),
+                None => lane.admit(self.id, bytes, paid, now),
+                Some(_) if paid && !lane.is_stopped_for(self.id) => None,
+                Some(_) if lane.try_admit(self.id, bytes, now).is_ok() => None,
+                Some(why) => Some(lane.join_ended(self.id, why.into(), now)),
             }
         });
         match waiter {

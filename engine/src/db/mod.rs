@@ -587,7 +587,7 @@ impl Db {
 
     /// What the database did since it was opened.
     pub fn statistics(&self) -> StatisticsSnapshot {
-        self.shared().stats.snapshot()
+        self.shared().statistics()
     }
 
     /// The manager whose quota its memtables are charged to.

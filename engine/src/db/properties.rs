@@ -8,6 +8,7 @@ use super::Shared;
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::Result;
+use crate::stats::StatisticsSnapshot;
 use crate::sync::io_under_lock;
 
 /// Files and bytes of one level.
@@ -25,6 +26,22 @@ pub struct LevelStats {
 const MIB: f64 = 1_048_576.0;
 
 impl Shared {
+    /// What the database did since it was opened, from all who count.
+    pub(super) fn statistics(&self) -> StatisticsSnapshot {
+        let (log, cache) = (self.wal.stats(), self.block_cache.as_ref());
+        let (delayed, stopped) = self.pressure.stall_micros();
+        StatisticsSnapshot {
+            stall_micros: delayed + stopped,
+            stall_delay_micros: delayed,
+            wal_bytes_written: log.bytes_written,
+            wal_writes: log.writes,
+            wal_syncs: log.syncs,
+            block_cache_hits: cache.map_or(0, |cache| cache.hits()),
+            block_cache_misses: cache.map_or(0, |cache| cache.misses()),
+            ..self.stats.snapshot()
+        }
+    }
+
     /// Files and bytes of each level.
     pub(super) fn level_stats(&self, family: &FamilyData) -> Result<Vec<LevelStats>> {
         self.check_family(family)?;
@@ -45,6 +62,7 @@ impl Shared {
         let all = || self.families.all();
         let number: u64 = match name {
             "rocksdb.stats" => return Some(self.stats_text(family)),
+            "rocksdb.sstables" => return Some(self.files_text(family)),
             "rocksdb.cfstats" => return Some(self.family_stats_text(family)),
             "rocksdb.dbstats" => return Some(self.db_stats_text()),
             "rocksdb.levelstats" => return Some(self.level_stats_text(family)),
@@ -111,6 +129,21 @@ impl Shared {
             }
         };
         Some(number.to_string())
+    }
+
+    /// Every file of every level: number, size, key range.
+    fn files_text(&self, family: &FamilyData) -> String {
+        let version = &family.pin().version;
+        let mut text = String::new();
+        for level in 0..version.num_levels() {
+            let _ = writeln!(text, "--- level {level} ---");
+            for file in version.files(level) {
+                let (from, to) = (file.smallest_user_key(), file.largest_user_key());
+                let (from, to) = (from.escape_ascii(), to.escape_ascii());
+                let _ = writeln!(text, " {}:{}['{from}' .. '{to}']", file.number.0, file.size);
+            }
+        }
+        text
     }
 
     /// The table that `db_bench --benchmarks=levelstats` prints, as RocksDB prints it.

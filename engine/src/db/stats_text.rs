@@ -28,8 +28,6 @@ pub(crate) struct LastFamilyPrint {
 pub(super) struct LastDbPrint {
     at_micros: u64,
     stats: StatisticsSnapshot,
-    wal: (u64, u64, u64),
-    stall_micros: u64,
 }
 
 impl Shared {
@@ -111,11 +109,8 @@ impl Shared {
     /// The part of the database, headed `** DB Stats **`.
     pub(super) fn db_stats_text(&self) -> String {
         let now = self.uptime_micros();
-        let stats = self.stats.snapshot();
-        let log = self.wal.stats();
-        let wal = (log.writes, log.syncs, log.bytes_written);
-        let stall_micros = self.pressure.stall_micros();
-        let last = self.last_print.replace(LastDbPrint { at_micros: now, stats, wal, stall_micros });
+        let stats = self.statistics();
+        let last = self.last_print.replace(LastDbPrint { at_micros: now, stats });
         let (total, since) = (now as f64 / 1e6, (now - last.at_micros) as f64 / 1e6);
 
         let mut text = String::from("\n** DB Stats **\n");
@@ -137,8 +132,9 @@ impl Shared {
                 unit.1,
                 ratio(bytes / MIB, seconds)
             );
-            let (records, syncs, logged) =
-                (since(wal.0, then.wal.0), since(wal.1, then.wal.1), since(wal.2, then.wal.2) as f64);
+            let records = since(stats.wal_writes, then.stats.wal_writes);
+            let syncs = since(stats.wal_syncs, then.stats.wal_syncs);
+            let logged = since(stats.wal_bytes_written, then.stats.wal_bytes_written) as f64;
             let _ = writeln!(
                 text,
                 "{name} WAL: {} writes, {} syncs, {:.2} writes per sync, written: {:.2} GB, {:.2} MB/s",
@@ -148,7 +144,7 @@ impl Shared {
                 logged / GIB,
                 ratio(logged / MIB, seconds)
             );
-            let stalled = since(stall_micros, then.stall_micros);
+            let stalled = since(stats.stall_micros, then.stats.stall_micros);
             let percent = ratio(100.0 * stalled as f64 / 1e6, seconds);
             let _ = writeln!(
                 text,

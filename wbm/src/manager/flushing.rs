@@ -3,7 +3,7 @@
 //! Any number of threads may decide at once: looking and marking a target as asked are one step, and no lock is held
 //! while a target is asked.
 
-use std::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering;
 
 use super::WriteBufferManager;
 use crate::flush_policy::{FlushPolicy, rank};

@@ -146,6 +146,20 @@ fn idle_time_buys_ten_milliseconds() {
     assert_eq!(rig.claim(10 * MB), 10 * SECOND);
 }
 
+/// A delay begins with neither debt nor credit, however long nothing delayed before.
+#[test]
+fn a_delay_begins_empty() {
+    let mut rig = Rig::new(10 * MB);
+    rig.pass(1_000 * SECOND);
+    for _ in 0..2 {
+        let source = rig.delay(1, 10);
+        assert_eq!((rig.claim(10 * MB), rig.stats().pacer_lost_bytes), (10 * SECOND, 0));
+        drop(source);
+        rig.pass(1_000 * SECOND);
+        assert_eq!((rig.stats().balance, rig.stats().pacer_lost_bytes), (0, 0));
+    }
+}
+
 /// `pressure R14`: a maximum of 0 is 1 byte per second.
 #[test]
 fn a_maximum_of_zero_is_one_byte_per_second() {

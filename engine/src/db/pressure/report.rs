@@ -18,10 +18,10 @@ impl Pressure {
         self.controller.actual_delayed_write_rate()
     }
 
-    /// Time that this database's writers spent delayed and stopped, in microseconds.
-    pub(in crate::db) fn stall_micros(&self) -> u64 {
+    /// Time that this database's writers spent delayed, and stopped, in microseconds.
+    pub(in crate::db) fn stall_micros(&self) -> (u64, u64) {
         let total = self.client.tally().total();
-        (total.delayed_nanos + total.stopped_nanos) / 1000
+        (total.delayed_nanos / 1000, total.stopped_nanos / 1000)
     }
 
     /// The property `sluicedb.pressure`: a line for each name and value.

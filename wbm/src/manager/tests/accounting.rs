@@ -139,6 +139,7 @@ fn cost_to_cache_follows_in_units() {
     other.flush_started();
     other.flushed();
     assert_eq!((cached.units(), cached.rig.used()), (204, 31_565 * KIB), "B3, pinned");
+    assert_eq!((cached.grow(512), cached.free(512)), (206, 206), "pinned bytes take room beside new ones");
     drop(other);
     assert_eq!((cached.units(), cached.rig.manager.flush_wanted()), (124, false), "B3");
     assert_eq!([16, 20 * 1_024, 1_024].map(|kib| cached.free(kib)), [124, 44, 44], "B4");

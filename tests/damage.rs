@@ -1,0 +1,254 @@
+//! Damaged, exchanged and missing files: an error that names the file, never a wrong value.
+//!
+//! `reliability R9` and `R10` for tables, MANIFEST, CURRENT and OPTIONS; damage to the log is in `recovery.rs`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sluicedb::{Compression, Db, DbOptions, Error, ReadMode, ReadOptions};
+use sluicedb_tests::cases::run_cases;
+use sluicedb_tests::model::{Map, read_family};
+use sluicedb_tests::rng::Rng;
+use sluicedb_tests::sim_fs::{CrashMode, Effect, Fault, FileKind, Op, Pattern, SimFs};
+
+const DB: &str = "/db";
+
+fn options(fs: &SimFs, seed: u64) -> DbOptions {
+    let mut options = DbOptions::default();
+    options.file_system = Arc::new(fs.clone());
+    options.block_cache_size = 0;
+    options.wal_segment_bytes = 64 << 10;
+    options.column_family.block_size = 256;
+    options.column_family.disable_auto_compactions = true;
+    options.column_family.compression =
+        if seed.is_multiple_of(2) { Compression::None } else { Compression::Lz4 };
+    options.read_mode = if seed % 4 < 2 { ReadMode::Mmap } else { ReadMode::Pread };
+    options
+}
+
+/// A closed database of some tables, and what it holds.
+fn build(seed: u64, tables: u32) -> (SimFs, Map) {
+    let fs = SimFs::new(seed);
+    let mut rng = Rng::new(seed);
+    let mut map = Map::new();
+    let db = Db::open(DB, options(&fs, seed)).unwrap();
+    for table in 0..tables {
+        for _ in 0..25 {
+            let key = format!("key{:03}", rng.below(60)).into_bytes();
+            if rng.chance(85) {
+                let value = format!("value {table} {}", "x".repeat(rng.below(60) as usize)).into_bytes();
+                db.put(&key, &value).unwrap();
+                map.insert(key, value);
+            } else {
+                db.delete(&key).unwrap();
+                map.remove(&key);
+            }
+        }
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    (fs.crash(CrashMode::DropUnsynced, seed), map)
+}
+
+/// What opening and reading everything gave: whether an error was seen, or why what was seen is wrong.
+fn read_all(fs: &SimFs, seed: u64, map: &Map, damaged: &[PathBuf]) -> Result<bool, String> {
+    let named = |error: Error| match error {
+        Error::Corruption { path, .. } if damaged.contains(&path) => Ok(()),
+        error => Err(format!("{} damaged, but: {error}", damaged[0].display())),
+    };
+    let db = match Db::open(DB, options(fs, seed)) {
+        Ok(db) => db,
+        Err(error) => return named(error).map(|()| true),
+    };
+    let mut noticed = false;
+    for number in 0..60 {
+        let key = format!("key{number:03}").into_bytes();
+        match db.get(&key) {
+            Ok(found) if found.as_deref() == map.get(&key).map(|value| &value[..]) => {}
+            Ok(_) => {
+                return Err(format!("a wrong value for {number} out of a damaged {}", damaged[0].display()));
+            }
+            Err(error) => {
+                named(error)?;
+                noticed = true;
+            }
+        }
+    }
+    // Iterating gives everything or an error.
+    match read_family(&db, &db.default_column_family(), &ReadOptions::default()) {
+        Ok(found) if found == *map => {}
+        Ok(_) => return Err(format!("a wrong scan out of a damaged {}", damaged[0].display())),
+        Err(_) => noticed = true,
+    }
+    Ok(noticed)
+}
+
+/// `reliability R9`: a flipped bit in a table gives an error naming that table, or nothing at all when it is not needed;
+/// a wrong value never.
+///
+/// Method: every 7th byte of every table of a small database, one bit each.
+#[test]
+fn a_flipped_bit_in_a_table_is_noticed() {
+    let mut noticed = 0;
+    let mut flips = 0;
+    run_cases("a_flipped_bit_in_a_table_is_noticed", 0, 4, |seed| {
+        let (fs, map) = build(seed, 2);
+        for path in fs.files_ending(Path::new(DB), ".sst") {
+            let good = fs.bytes(&path);
+            for at in (seed as usize..good.len()).step_by(7) {
+                fs.flip(&path, at, 1 << (at % 8));
+                flips += 1;
+                let seen = read_all(&fs, seed, &map, std::slice::from_ref(&path));
+                noticed += u32::from(seen.map_err(|why| format!("byte {at} of {}: {why}", good.len()))?);
+                fs.put_bytes(&path, &good);
+            }
+        }
+        Ok(())
+    });
+    assert!(flips > 0 && noticed * 10 >= flips * 9, "only {noticed} of {flips} flips were noticed");
+}
+
+/// `reliability R9`: a flipped bit in MANIFEST or CURRENT refuses the open, or changes nothing: damage in the last record
+/// of the MANIFEST looks like a torn tail, and what that record named is then replayed from the log.
+#[test]
+fn a_flipped_bit_in_the_manifest_is_noticed() {
+    let mut refused = 0;
+    let mut flips = 0;
+    run_cases("a_flipped_bit_in_the_manifest_is_noticed", 0, 2, |seed| {
+        let (fs, map) = build(seed, 2);
+        let mut paths = fs.files(Path::new(DB));
+        paths.retain(|path| matches!(FileKind::of(path), FileKind::Manifest | FileKind::Current));
+        assert_eq!(paths.len(), 2);
+        for path in paths {
+            let good = fs.bytes(&path);
+            for at in 0..good.len() {
+                // Opening writes: each flip gets a copy of its own.
+                let copy = fs.crash(CrashMode::Kill, 1);
+                copy.flip(&path, at, 1 << (at % 8));
+                flips += 1;
+                match Db::open(DB, options(&copy, seed)) {
+                    Err(Error::Corruption { .. } | Error::NotADatabase { .. }) => refused += 1,
+                    Err(error) => return Err(format!("byte {at} of {}: {error}", path.display())),
+                    Ok(db) => {
+                        let found = read_family(&db, &db.default_column_family(), &ReadOptions::default())?;
+                        if found != map {
+                            return Err(format!(
+                                "byte {at} of {} ({}): data is missing",
+                                path.display(),
+                                good.len()
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+    assert!(flips > 0 && refused * 10 >= flips * 6, "only {refused} of {flips} flips were noticed");
+}
+
+/// `reliability R10`: two tables exchanged, a table of another database in place of ours, an older table, a table cut
+/// short: an error naming a file that was touched.
+#[test]
+fn exchanged_tables_are_noticed() {
+    run_cases("exchanged_tables_are_noticed", 0, 40, |seed| {
+        let (fs, map) = build(seed, 3);
+        let mut rng = Rng::new(seed);
+        let paths = fs.files_ending(Path::new(DB), ".sst");
+        assert!(paths.len() >= 2, "{paths:?}");
+        let (one, two) = (paths[0].clone(), paths[1].clone());
+        let (first, second) = (fs.bytes(&one), fs.bytes(&two));
+        match seed % 4 {
+            0 => {
+                fs.put_bytes(&one, &second);
+                fs.put_bytes(&two, &first);
+            }
+            1 => {
+                let (other, _) = build(seed + 1_000, 3);
+                fs.put_bytes(&one, &other.bytes(&other.files_ending(Path::new(DB), ".sst")[0]));
+            }
+            2 => fs.put_bytes(&one, &second),
+            _ => fs.cut(&one, rng.index(first.len())),
+        }
+        if read_all(&fs, seed, &map, &[one, two])? { Ok(()) } else { Err("nobody noticed".to_owned()) }
+    });
+}
+
+/// A block copied over another of the same table fails its checksum: the offset is part of it.
+#[test]
+fn a_misplaced_block_is_noticed() {
+    run_cases("a_misplaced_block_is_noticed", 0, 30, |seed| {
+        let (fs, map) = build(seed, 1);
+        let mut rng = Rng::new(seed);
+        let path = fs.files_ending(Path::new(DB), ".sst")[0].clone();
+        let good = fs.bytes(&path);
+        let len = rng.range(40, 300) as usize;
+        let (from, to) = (rng.index(good.len() - len), rng.index(good.len() - len));
+        let mut bytes = good.clone();
+        bytes.copy_within(from..from + len, to);
+        if bytes == good {
+            return Ok(());
+        }
+        fs.put_bytes(&path, &bytes);
+        read_all(&fs, seed, &map, &[path]).map(drop)
+    });
+}
+
+/// A missing table refuses the open or the read by name, and extra files are removed or ignored, never believed.
+#[test]
+fn missing_and_extra_files() {
+    let (fs, map) = build(1, 2);
+    let path = fs.files_ending(Path::new(DB), ".sst")[0].clone();
+    let copy = fs.crash(CrashMode::Kill, 1);
+    copy.unlink(&path);
+    match Db::open(DB, options(&copy, 1)) {
+        Err(error @ Error::Corruption { .. }) => {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            assert!(error.to_string().contains(&name), "{error}");
+        }
+        other => panic!("{:?}", other.map(drop)),
+    }
+
+    let (other, _) = build(2, 1);
+    let stranger = other.bytes(&other.files_ending(Path::new(DB), ".sst")[0]);
+    for name in ["999990.sst", "CURRENT.tmp", "OPTIONS.tmp", "MANIFEST-000000"] {
+        fs.put_bytes(&Path::new(DB).join(name), &stranger);
+    }
+    fs.put_bytes(&Path::new(DB).join("notes.txt"), b"mine");
+    let db = Db::open(DB, options(&fs, 1)).unwrap();
+    assert_eq!(read_family(&db, &db.default_column_family(), &ReadOptions::default()).unwrap(), map);
+    db.put("new", "1").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    assert_eq!(fs.bytes(&Path::new(DB).join("notes.txt")), b"mine");
+    for name in ["999990.sst", "CURRENT.tmp", "OPTIONS.tmp", "MANIFEST-000000"] {
+        assert!(!fs.files(Path::new(DB)).contains(&Path::new(DB).join(name)), "{name} is still there");
+    }
+}
+
+/// A bit that flips on the way from the disk gives that read an error naming file and offset; the next read is fine.
+#[test]
+fn a_bad_read_is_that_reads_error() {
+    let (fs, map) = build(3, 2);
+    let db = Db::open(DB, options(&fs, 3)).unwrap();
+    let mut errors = 0;
+    for (key, value) in &map {
+        fs.inject(Fault::next(Pattern::op(Op::Read).on(FileKind::Sst), Effect::FlipBit));
+        match db.get(key) {
+            Ok(found) => assert_eq!(found.as_deref(), Some(&value[..])),
+            Err(Error::Corruption { path, .. }) => {
+                assert_eq!(FileKind::of(&path), FileKind::Sst);
+                errors += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        fs.heal();
+        assert_eq!(
+            db.get(key).unwrap().as_deref(),
+            Some(&value[..]),
+            "the damage was in the read, not the file"
+        );
+    }
+    assert!(errors > map.len() / 2, "only {errors} of {} flips reached a read", map.len());
+}

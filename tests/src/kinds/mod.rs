@@ -1,0 +1,8 @@
+//! One seeded case each of the kinds of `reliability.md` section 3, as functions: the tests call them with small
+//! counts, a long run with large ones.
+
+pub mod crash;
+pub mod crash_writers;
+pub mod faults;
+pub mod model;
+pub mod tidy;
