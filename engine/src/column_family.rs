@@ -77,6 +77,8 @@ pub(crate) struct FamilyData {
     flush_bell: Arc<Bell>,
     /// What it has at the manager and the controller, from its registration to its end.
     pressure: Mutex<Option<Arc<FamilyPressure>>>,
+    /// Held while its state is looked at and what follows from it is asked of the brake.
+    pub(crate) asking: Mutex<()>,
     /// By level: what was done to fill it.
     work: Mutex<Vec<LevelWork>>,
     /// What the text of its statistics said last.
@@ -104,6 +106,7 @@ impl FamilyData {
             refuses: AtomicBool::new(false),
             flush_bell,
             pressure: Mutex::new(None),
+            asking: Mutex::new(()),
             work: Mutex::new(Vec::new()),
             last_print: Last::default(),
         }

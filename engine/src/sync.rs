@@ -15,8 +15,9 @@
 //! |    2 | `Wal::tail`, then `syncing`, `Segments::creating` | the open segment; syncs and creations of segments | yes |
 //! |    3 | `ManifestLog::tail`         | the manifest's tail                   | yes        |
 //! |    4 | `Shared::state`             | families, versions, jobs              | no         |
-//! |    5 | `ColumnFamilyData::pin`     | the super version that readers clone  | no         |
-//! |    6 | leaves                      | caches, snapshots, statistics         | no         |
+//! |    5 | `FamilyData::asking`        | what a family asks of the brake       | no         |
+//! |    6 | `FamilyData::pin`           | the super version that readers clone  | no         |
+//! |    7 | leaves                      | caches, snapshots, statistics         | no         |
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

@@ -7,6 +7,7 @@
 //!
 //! This file knows nothing of what a case does. It is the only user of real time, as a limit, never to wait for.
 
+use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -45,7 +46,8 @@ pub fn with_watchdog<T>(seconds: u64, name: &str, f: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             if watched.recv_timeout(Duration::from_secs(seconds)) == Err(mpsc::RecvTimeoutError::Timeout) {
-                eprintln!("watchdog: {name} has not ended after {seconds} s");
+                // Not a print macro: those are captured, and lost with the process.
+                let _ = writeln!(std::io::stderr(), "watchdog: {name} has not ended after {seconds} s");
                 std::process::abort();
             }
         });

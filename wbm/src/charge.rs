@@ -18,7 +18,7 @@ use crate::database::{Advance, DatabaseShared, Queued};
 use crate::manager::WriteBufferManager;
 use crate::sync::Mutex;
 use crate::usage::shift;
-use crate::{Holder, MemtableState, PinKind};
+use crate::{Holder, MemtableState, PinKind, UsageReport};
 
 /// The bytes that one memtable owes. Dropping it returns the rest, whatever its state.
 ///
@@ -103,7 +103,6 @@ impl Charge {
         if shared.fast.load(Ordering::Relaxed) == 0 {
             return shared.grow_booked(bytes);
         }
-        shared.database.usage.used.fetch_add(bytes, Ordering::Relaxed); // statistics
         let used = shared.manager.add(bytes);
         // Release, and after `used`: a transition that sees these bytes as taken moves them out of `used`, where they
         // must be by then; the other way round `used` would fall below 0 for a moment, that is, far above the quota.
@@ -113,7 +112,7 @@ impl Charge {
 
     /// Takes `bytes` more, as much of it as is left from `advance`: those count already.
     pub fn grow_from_advance(&self, advance: &mut Advance, bytes: u64) {
-        let moved = advance.take(&self.shared.database, bytes);
+        let moved = advance.take(bytes);
         self.shared.taken.fetch_add(moved, Ordering::Relaxed); // as in `grow`
         self.shared.rebook_if_slow();
         if moved > 0 && advance.bytes() == 0 {
@@ -140,7 +139,6 @@ impl Charge {
         let shared = &*self.shared;
         let mut books = shared.books.lock();
         let before = std::mem::replace(&mut books.overhead, bytes);
-        shift(&shared.database.usage.overhead, before, bytes);
         shift(&shared.manager.usage().overhead, before, bytes);
     }
 
@@ -193,12 +191,18 @@ impl Drop for Charge {
     }
 }
 
+impl Books {
+    /// Whether the bytes are out of the pressure.
+    fn is_out(&self) -> bool {
+        self.returned || self.pin.is_some() || self.state == MemtableState::Pinned
+    }
+}
+
 impl ChargeShared {
     fn grow_booked(&self, bytes: u64) {
         {
             let mut books = self.books.lock();
             self.taken.fetch_add(bytes, Ordering::Relaxed); // as in `grow`
-            self.database.usage.used.fetch_add(bytes, Ordering::Relaxed); // statistics
             self.manager.usage().used.fetch_add(bytes, Ordering::SeqCst);
             self.book(&mut books);
         }
@@ -215,10 +219,14 @@ impl ChargeShared {
     fn give_back(&self, bytes: u64) {
         {
             let mut books = self.books.lock();
+            self.book(&mut books);
             let given = bytes.min(self.taken.load(Ordering::SeqCst));
             self.taken.fetch_sub(given, Ordering::SeqCst);
-            // What was pinned comes back into the pressure first, so that one rule books the rest.
-            for usage in [&self.database.usage, self.manager.usage()] {
+            let usage = self.manager.usage();
+            if books.is_out() {
+                books.outside -= given;
+                usage.pinned.fetch_sub(given, Ordering::SeqCst);
+            } else {
                 usage.used.fetch_sub(given, Ordering::SeqCst);
             }
             self.book(&mut books);
@@ -298,21 +306,18 @@ impl ChargeShared {
     /// [`Charge::grow`] added to `used` in between is found and moved too.
     fn book(&self, books: &mut Books) {
         let taken = self.taken.load(Ordering::SeqCst);
-        let out = books.returned || books.pin.is_some() || books.state == MemtableState::Pinned;
+        let out = books.is_out();
         let outside = if out { taken } else { 0 };
         let immutable = if out || books.state == MemtableState::Mutable { 0 } else { taken };
         let flushing = if !out && books.state == MemtableState::Flushing { taken } else { 0 };
         let written = if flushing > 0 { books.flush_written.min(flushing) } else { 0 };
-        for usage in [&self.database.usage, self.manager.usage()] {
-            // Parts before the whole on the way down, so that no reader sees a part above it for long.
-            shift(&usage.flushing, books.flushing, flushing);
-            shift(&usage.immutable, books.immutable, immutable);
-            shift(&usage.pinned, books.outside, outside);
-        }
-        shift(&self.manager.usage().flush_written, books.flush_written, written);
-        for usage in [&self.database.usage, self.manager.usage()] {
-            shift(&usage.used, outside, books.outside);
-        }
+        let usage = self.manager.usage();
+        // Parts before the whole on the way down, so that no reader sees a part above it for long.
+        shift(&usage.flushing, books.flushing, flushing);
+        shift(&usage.immutable, books.immutable, immutable);
+        shift(&usage.pinned, books.outside, outside);
+        shift(&usage.flush_written, books.flush_written, written);
+        shift(&usage.used, outside, books.outside);
         books.flushing = flushing;
         books.immutable = immutable;
         books.outside = outside;
@@ -330,16 +335,32 @@ impl ChargeShared {
             let gone = std::mem::take(&mut books.outside);
             let overhead = std::mem::take(&mut books.overhead);
             self.taken.fetch_sub(gone, Ordering::SeqCst);
-            for usage in [&self.database.usage, self.manager.usage()] {
-                usage.pinned.fetch_sub(gone, Ordering::SeqCst);
-                usage.overhead.fetch_sub(overhead, Ordering::SeqCst);
-            }
+            let usage = self.manager.usage();
+            usage.pinned.fetch_sub(gone, Ordering::SeqCst);
+            usage.overhead.fetch_sub(overhead, Ordering::SeqCst);
             was_used
         };
         if was_used {
             self.manager.freed();
         } else {
             self.manager.moved();
+        }
+    }
+
+    /// Adds its bytes to a report, by state.
+    pub(crate) fn add_to(&self, report: &mut UsageReport) {
+        let books = self.books.lock();
+        let taken = self.taken.load(Ordering::SeqCst);
+        report.overhead += books.overhead;
+        if books.is_out() {
+            report.pinned += taken;
+            return;
+        }
+        report.used += taken;
+        match books.state {
+            MemtableState::Mutable => report.mutable += taken,
+            MemtableState::Sealed => report.sealed += taken,
+            MemtableState::Flushing | MemtableState::Pinned => report.flushing += taken,
         }
     }
 

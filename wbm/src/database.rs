@@ -12,7 +12,6 @@ use sluicedb_controller::PressureSink;
 use crate::charge::ChargeShared;
 use crate::sync::Mutex;
 use crate::targets::{FlushOutcome, FlushTarget, TargetId};
-use crate::usage::Usage;
 use crate::{Charge, Holder, PinKind, PressureObserver, UsageReport, WriteBufferManager};
 
 /// A database that is registered with a manager; dropping it deregisters. It keeps the manager alive.
@@ -27,7 +26,10 @@ pub(crate) struct DatabaseShared {
     /// 1, 2, 3 ... never reused.
     pub(crate) id: u64,
     pub(crate) name: Arc<str>,
-    pub(crate) usage: Usage,
+    /// Bytes that wait for commit.
+    queued: AtomicU64,
+    /// Bytes of oversized batches that are not in a memtable yet.
+    advanced: AtomicU64,
     pub(crate) observer: Option<Weak<dyn PressureObserver>>,
     charges: Mutex<Charges>,
 }
@@ -47,8 +49,9 @@ impl Database {
         name: Arc<str>,
         observer: Option<Weak<dyn PressureObserver>>,
     ) -> Self {
-        let (usage, charges) = (Usage::default(), Mutex::default());
-        let shared = Arc::new(DatabaseShared { id, name, usage, observer, charges });
+        let (queued, advanced) = (AtomicU64::new(0), AtomicU64::new(0));
+        let shared = DatabaseShared { id, name, queued, advanced, observer, charges: Mutex::default() };
+        let shared = Arc::new(shared);
         Self { shared, manager }
     }
 
@@ -66,9 +69,9 @@ impl Database {
         &self.manager
     }
 
-    /// Its own bytes by state.
+    /// Its own bytes by state: the sum over its memtables, so that writers have one counter less to share.
     pub fn usage(&self) -> UsageReport {
-        self.shared.usage.report()
+        self.shared.usage()
     }
 
     /// Opens the charge of a new memtable of the column family `family` (a name for reports).
@@ -101,7 +104,7 @@ impl Database {
     /// Counts `bytes` that wait for commit: in the delay step, never in the stop, until they are charged with
     /// [`Charge::grow_from_queue`] or the token is dropped.
     pub fn queue(&self, bytes: u64) -> Queued {
-        self.shared.usage.queued.fetch_add(bytes, Ordering::Relaxed); // statistics
+        self.shared.queued.fetch_add(bytes, Ordering::Relaxed); // statistics
         self.manager.usage().queued.fetch_add(bytes, Ordering::SeqCst);
         self.manager.moved();
         Queued { database: Arc::clone(&self.shared), manager: Arc::clone(&self.manager), bytes }
@@ -118,7 +121,7 @@ impl Database {
     /// charge: do not test the stop again for it. `None`: go back to the gate, keeping what was paid.
     pub fn admit_alone(&self, bytes: u64) -> Option<Advance> {
         self.manager.take_alone(bytes)?;
-        self.shared.usage.used.fetch_add(bytes, Ordering::Relaxed); // statistics
+        self.shared.advanced.fetch_add(bytes, Ordering::Relaxed); // statistics
         self.manager.moved();
         Some(Advance { database: Arc::clone(&self.shared), manager: Arc::clone(&self.manager), bytes })
     }
@@ -174,10 +177,22 @@ impl DatabaseShared {
         self.charges.lock().live.remove(&id);
     }
 
+    /// Its bytes by state.
+    pub(crate) fn usage(&self) -> UsageReport {
+        let advanced = self.advanced.load(Ordering::Relaxed); // statistics
+        let queued = self.queued.load(Ordering::Relaxed); // statistics
+        let mut report = UsageReport { used: advanced, mutable: advanced, queued, ..UsageReport::default() };
+        self.live().iter().for_each(|charge| charge.add_to(&mut report));
+        report
+    }
+
+    fn live(&self) -> Vec<Arc<ChargeShared>> {
+        self.charges.lock().live.values().filter_map(Weak::upgrade).collect()
+    }
+
     /// Every charge that holds bytes.
     pub(crate) fn holders(&self, now: u64) -> Vec<Holder> {
-        let live: Vec<_> = self.charges.lock().live.values().filter_map(Weak::upgrade).collect();
-        live.iter().map(|charge| charge.holder(now)).filter(|holder| holder.bytes > 0).collect()
+        self.live().iter().map(|charge| charge.holder(now)).filter(|holder| holder.bytes > 0).collect()
     }
 }
 
@@ -205,7 +220,7 @@ impl Queued {
     pub(crate) fn take(&mut self, bytes: u64) -> u64 {
         let taken = bytes.min(self.bytes);
         self.bytes -= taken;
-        self.database.usage.queued.fetch_sub(taken, Ordering::Relaxed); // statistics
+        self.database.queued.fetch_sub(taken, Ordering::Relaxed); // statistics
         self.manager.usage().queued.fetch_sub(taken, Ordering::SeqCst);
         taken
     }
@@ -233,14 +248,11 @@ impl Advance {
         self.bytes
     }
 
-    /// Hands up to `bytes` over to a charge of `database`; they stay in the pressure.
-    pub(crate) fn take(&mut self, database: &Arc<DatabaseShared>, bytes: u64) -> u64 {
+    /// Hands up to `bytes` over to a charge; they stay in the pressure.
+    pub(crate) fn take(&mut self, bytes: u64) -> u64 {
         let taken = bytes.min(self.bytes);
         self.bytes -= taken;
-        if !Arc::ptr_eq(database, &self.database) {
-            self.database.usage.used.fetch_sub(taken, Ordering::Relaxed); // statistics
-            database.usage.used.fetch_add(taken, Ordering::Relaxed); // statistics
-        }
+        self.database.advanced.fetch_sub(taken, Ordering::Relaxed); // statistics
         self.manager.advances().fetch_sub(taken, Ordering::SeqCst);
         taken
     }
@@ -249,7 +261,7 @@ impl Advance {
 impl Drop for Advance {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.database.usage.used.fetch_sub(self.bytes, Ordering::Relaxed); // statistics
+            self.database.advanced.fetch_sub(self.bytes, Ordering::Relaxed); // statistics
             self.manager.usage().used.fetch_sub(self.bytes, Ordering::SeqCst);
             self.manager.advances().fetch_sub(self.bytes, Ordering::SeqCst);
             self.manager.freed();

@@ -214,7 +214,7 @@ impl WriteBufferManager {
         let of = |database: &Arc<DatabaseShared>| DatabaseReport {
             id: database.id,
             name: Arc::clone(&database.name),
-            usage: database.usage.report(),
+            usage: database.usage(),
         };
         ManagerStats {
             source: self.source(),

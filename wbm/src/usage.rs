@@ -1,4 +1,4 @@
-//! [`Usage`]: the counters of one manager, and of each database of it.
+//! [`Usage`]: the counters of one manager; [`UsageReport`]: the same as numbers, also for one database.
 //!
 //! They always count, whatever the quota is. A counter moves with one atomic addition; only [`Usage::used`] and
 //! [`Usage::queued`] decide anything, the rest is for people. The quota is not known here.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use crate::column_family::{ColumnFamily, FlushStage};
+use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::{Corruption, Error, Result};
 use crate::filename::sst_path;
@@ -161,6 +161,7 @@ impl Shared {
     /// its files. Called by writers that wait, without a lock held.
     pub(super) fn make_sure_that_stops_end(&self) {
         for family in self.families.all() {
+            self.update_sources(&family.data);
             let waits = !family.data.pin().sealed.is_empty() && !family.data.is_flushing();
             if waits && family.data.stage() == FlushStage::Idle {
                 family.data.want_flush(FlushStage::Queued);
@@ -170,14 +171,21 @@ impl Shared {
     }
 
     /// Recomputes what the family asks of the brake, and wakes compaction if its shape calls for one.
-    pub(super) fn update_sources(&self, family: &crate::column_family::FamilyData) {
-        let pinned = family.pin();
-        let score = Score::new(&pinned.version, &family.options);
+    pub(super) fn update_sources(&self, family: &FamilyData) {
         let compacting = {
             let state = self.state.lock();
             state.jobs.get(&family.id).is_some_and(|jobs| !jobs.running.is_empty())
         };
-        self.pressure.update_family(family, &score, pinned.sealed.len() as u32, compacting);
+        // Looked at and asked for in one turn: two threads that looked at different states and asked in the other order
+        // would leave a stop behind that nothing ends.
+        let (score, pinned) = {
+            let _turn = family.asking.lock();
+            let pinned = family.pin();
+            let score = Score::new(&pinned.version, &family.options);
+            self.pressure.update_family(family, &score, pinned.sealed.len() as u32, compacting);
+            (score, pinned)
+        };
+        drop(pinned); // without the lock: it may be the last to hold a memtable
         if score.is_due() && !family.options.disable_auto_compactions {
             self.compaction_bell.ring();
         }

@@ -20,6 +20,8 @@ use crate::iter::level::open_through;
 use crate::manifest::{FamilyEdit, VersionEdit};
 use crate::sst::{BlockRead, SstOptions};
 use crate::stats::LevelWork;
+use crate::version::MAX_LEVELS;
+use crate::version::super_version::SuperVersion;
 
 impl Shared {
     /// Chooses and marks the most urgent compaction that may run now.
@@ -27,43 +29,35 @@ impl Shared {
     /// One runs at a time until writers are slowed, or a family's shape says that they soon will be: then as many as
     /// `max_background_compactions` allows.
     pub(super) fn pick_compaction(&self) -> Option<(ColumnFamily, Compaction)> {
+        let mut hurry = self.pressure.slows_writers();
         let families = self.families.all();
-        let hurry = self.pressure.slows_writers();
+        // Declared before the lock, so dropped after it: a super version may be the last to hold memtables, and files. It
+        // is not the bare version, because whoever lets the last super version go rings for the files.
+        let mut due: Vec<(f64, Score, Arc<SuperVersion>, ColumnFamily)> = Vec::with_capacity(families.len());
         let mut state = self.state.lock();
-        if state.manual_compactions > 0 {
-            return None;
+        for family in families {
+            let pinned = family.data.pin();
+            let score = Score::new(&pinned.version, &family.data.options);
+            let may_run = !family.data.options.disable_auto_compactions && !family.data.is_dropped();
+            let urgency = if may_run && score.is_due() { most_urgent(&score) } else { 0.0 };
+            hurry |= may_run && score.compaction_pressure(&family.data.options);
+            due.push((urgency, score, pinned, family));
         }
-        let mut scored: Vec<_> = families
-            .into_iter()
-            .filter(|family| !family.data.options.disable_auto_compactions && !family.data.is_dropped())
-            .map(|family| {
-                // The super version, not the bare version: whoever lets the last one go rings for the files.
-                let pinned = family.data.pin();
-                let score = Score::new(&pinned.version, &family.data.options);
-                (family, pinned, score)
-            })
-            .filter(|(_, _, score)| score.is_due())
-            .collect();
-        let hurry =
-            hurry || scored.iter().any(|(family, _, score)| score.compaction_pressure(&family.data.options));
         let allowed = if hurry { self.options.max_background_compactions } else { 1 };
-        if state.running_compactions >= allowed {
+        if state.manual_compactions > 0 || state.running_compactions >= allowed {
             return None;
         }
-        let urgency = |score: &Score| {
-            (0..=crate::version::MAX_LEVELS).map(|level| score.of_level(level)).fold(0.0, f64::max)
-        };
-        scored.sort_by(|(_, _, a), (_, _, b)| urgency(b).total_cmp(&urgency(a)));
-        for (family, pinned, score) in scored {
+        due.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+        for (_, score, pinned, family) in due.iter().take_while(|(urgency, ..)| *urgency > 0.0) {
             let (options, version) = (&family.data.options, &pinned.version);
             let jobs = state.jobs.entry(family.id()).or_default();
             let picker = Picker { version, options, cursors: &jobs.cursors, running: &jobs.running };
-            let Some(compaction) = picker.pick(&score) else { continue };
+            let Some(compaction) = picker.pick(score) else { continue };
             jobs.cursors.advance(&compaction);
             jobs.running.push(compaction.running());
             compaction.mark(true);
             state.running_compactions += 1;
-            return Some((family, compaction));
+            return Some((family.clone(), compaction));
         }
         None
     }
@@ -232,4 +226,9 @@ impl Shared {
             }
         }
     }
+}
+
+/// The score of the level that needs compaction most.
+fn most_urgent(score: &Score) -> f64 {
+    (0..MAX_LEVELS).map(|level| score.of_level(level)).fold(0.0, f64::max)
 }
