@@ -2,7 +2,6 @@
 //! bytes.
 //!
 //! `cargo bench -p sluicedb-benches --bench point_read`
-#![expect(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sluicedb::DbOptions;

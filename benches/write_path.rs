@@ -1,7 +1,6 @@
 //! One put of 16 + 100 bytes, from the call to the acknowledgement, at each durability, from one thread.
 //!
 //! `cargo bench -p sluicedb-benches --bench write_path`
-#![expect(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sluicedb::{DbOptions, Durability, WriteOptions};
@@ -18,7 +17,9 @@ fn puts(criterion: &mut Criterion) {
         let mut numbers = Numbers::new(42);
         let write_options = WriteOptions::durability(durability);
         group.bench_function(format!("{durability:?}"), |bencher| {
-            bencher.iter(|| temp.db.put_opt(key(numbers.below(1_000_000)), [7; 100], &write_options).expect("a put"));
+            bencher.iter(|| {
+                temp.db.put_opt(key(numbers.below(1_000_000)), [7; 100], &write_options).expect("a put")
+            });
         });
     }
     group.finish();

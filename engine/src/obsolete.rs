@@ -50,6 +50,13 @@ impl ObsoleteFiles {
         free
     }
 
+    /// A file could not be deleted: it is tried again with the next ring, and at the next open.
+    pub(crate) fn put_back(&self, number: FileNumber) {
+        let mut doomed = self.doomed.lock();
+        doomed.push((number, 0, Weak::new()));
+        self.waiting.store(doomed.len() as u64, Ordering::Release); // as in `doom`
+    }
+
     /// Bytes of doomed files that readers still hold.
     pub(crate) fn bytes_pinned_by_readers(&self) -> u64 {
         self.doomed.lock().iter().map(|(_, size, _)| size).sum()

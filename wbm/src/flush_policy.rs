@@ -46,7 +46,7 @@ impl FlushPolicy {
     }
 
     /// Below this a target is nearly empty.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) const fn min_size(&self) -> u64 {
         let part = self.quota.bytes() / (2 * self.parallel);
         if part < 64 << 20 { part } else { 64 << 20 }

@@ -107,7 +107,9 @@ impl Shared {
             self.tables.evict(number);
             match self.fs.remove(&sst_path(&self.dir, number)) {
                 Ok(()) => self.stats.files_deleted.add(1),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
+                    self.obsolete.put_back(number);
                     self.info_log.error(&format!("could not remove {number}.sst, an obsolete file: {error}"))
                 }
             }

@@ -186,6 +186,8 @@ pub(super) fn open(
         tracked_fs,
         options,
     });
+    // From here on versions die in the background, and who holds one must ring when it lets go: these do not.
+    drop(state);
     for family in shared.families.all() {
         shared.pressure.register_family(&family.data);
         shared.update_sources(&family.data);

@@ -187,6 +187,10 @@ fn failed_batches_leave_no_trace() {
     assert_eq!((memtable.bytes(), counters(&db)), (0, [0; 5]));
     memtable.give_back(5);
     assert_eq!(counters(&db), [0; 5]);
+    memtable.grow(10);
+    memtable.flushed();
+    memtable.give_back(4);
+    assert_eq!(counters(&db), [0, 0, 0, 0, 6]);
 }
 
 /// Growing while the memtable is sealed, flushed, set aside and brought back loses and doubles nothing.

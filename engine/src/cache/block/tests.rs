@@ -1,3 +1,5 @@
+//! The block cache: one loader per missing block, bounds, and what a key is made of.
+
 use std::sync::Barrier;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The table cache: one opening per missing table, bounds, and files that are not what the manifest says.
+
 use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
