@@ -28,30 +28,35 @@ fn each_call(test: &str, stride: u64, case: impl Fn(u64) -> Result<bool, String>
     println!("{test}: {met} calls failed");
 }
 
-/// `reliability R6`: the n-th changing call fails once.
+/// `reliability R6`: the n-th changing call fails once: it does nothing, does a part, or finds the disk full.
 #[test]
 fn any_call_may_fail_once() {
-    each_call("any_call_may_fail_once", 2, |nth| {
-        let effect = FAILURES[nth as usize / 2 % 2];
-        run(1, Fault { on: Pattern::mutating(), nth, forever: false, effect })
-    });
+    for (script, effect) in (1..).zip(FAILURES) {
+        each_call("any_call_may_fail_once", 1, |nth| {
+            run(script, Fault { on: Pattern::mutating(), nth, forever: false, effect })
+        });
+    }
 }
 
 /// `reliability R6`: all changing calls fail from the n-th on.
 #[test]
 fn all_calls_may_fail_from_some_point() {
-    each_call("all_calls_may_fail_from_some_point", 2, |nth| {
-        run(2, Fault { on: Pattern::mutating(), nth, forever: true, effect: FAILURES[0] })
-    });
+    for (script, effect) in (11..).zip(FAILURES) {
+        each_call("all_calls_may_fail_from_some_point", 1, |nth| {
+            run(script, Fault { on: Pattern::mutating(), nth, forever: true, effect })
+        });
+    }
 }
 
-/// `reliability R6`: the n-th looking call (open, read, size, list, exists, lock) fails once.
+/// `reliability R6`: the n-th looking call (open, read, size, list, exists, lock) fails once, or all do from there on.
 #[test]
-fn any_look_may_fail_once() {
+fn any_look_may_fail() {
     let looks = [Op::OpenReadable, Op::OpenWritable, Op::Read, Op::Size, Op::List, Op::Exists, Op::Lock];
-    each_call("any_look_may_fail_once", 2, |nth| {
-        run(3, Fault { on: Pattern::ops(&looks), nth, forever: false, effect: FAILURES[0] })
-    });
+    for (script, forever) in [(21, false), (22, true)] {
+        each_call("any_look_may_fail", 1, |nth| {
+            run(script, Fault { on: Pattern::ops(&looks), nth, forever, effect: FAILURES[0] })
+        });
+    }
 }
 
 /// `reliability R7`: the n-th sync of each kind of file fails, drops its pages, and later ones claim success.

@@ -50,6 +50,11 @@ impl ObsoleteFiles {
         free
     }
 
+    /// Whether files wait for their last reader, or for another attempt.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > 0
+    }
+
     /// A file could not be deleted: it is tried again with the next ring, and at the next open.
     pub(crate) fn put_back(&self, number: FileNumber) {
         let mut doomed = self.doomed.lock();

@@ -54,7 +54,9 @@ impl Shared {
     /// there is any.
     fn wants_tick(&self, bell: &Arc<Bell>) -> bool {
         Arc::ptr_eq(bell, &self.purge_bell)
-            && (self.pressure.wants_housekeeping() || self.failure.is_no_space())
+            && (self.pressure.wants_housekeeping()
+                || self.failure.is_no_space()
+                || self.obsolete.has_waiting())
     }
 
     /// Flushes the family that holds most of what is wanted to be flushed; false if there is none.
@@ -72,12 +74,12 @@ impl Shared {
             return true; // another thread was faster: look again
         }
         self.state.lock().running_flushes += 1;
-        let outcome = self.flush_family(&family.data);
-        family.data.end_flush();
-        self.state.lock().running_flushes -= 1;
-        if let Err(error) = outcome {
+        let right = FlushRight(&family.data); // given back by a job that panics, too
+        if let Err(error) = self.flush_family(&family.data) {
             self.job_failed("flush", family.name(), &error);
         }
+        drop(right);
+        self.state.lock().running_flushes -= 1;
         self.done_bell.ring();
         self.flush_bell.ring();
         true
@@ -89,12 +91,9 @@ impl Shared {
             return false;
         }
         let Some((family, compaction)) = self.pick_compaction() else { return false };
-        let outcome = self.run_compaction(&family.data, &compaction);
+        let _ = self.run_compaction(&family.data, &compaction); // it has reported what went wrong
         drop(compaction); // it holds the version that it was picked from, and so its inputs
         self.purge_bell.ring();
-        if let Err(error) = outcome {
-            self.job_failed("compaction", family.name(), &error);
-        }
         self.done_bell.ring();
         self.compaction_bell.ring();
         true
@@ -148,10 +147,11 @@ impl Shared {
         }
     }
 
-    /// A job ended with an error: a shutdown is none, a dropped family neither; all else closes the database to writes.
-    fn job_failed(&self, job: &str, family: &str, error: &Error) {
+    /// A job ended with an error: a shutdown is none, nor a dropped family, nor an earlier failure; all else
+    /// closes the database to writes.
+    pub(super) fn job_failed(&self, job: &str, family: &str, error: &Error) {
         match error {
-            Error::ShutdownInProgress | Error::NoSuchColumnFamily { .. } => {}
+            Error::ShutdownInProgress | Error::NoSuchColumnFamily { .. } | Error::ReadOnly { .. } => {}
             _ => {
                 self.info_log.error(&format!("{job} of column family '{family}' failed: {error}"));
                 self.latch_failure(error);
@@ -191,6 +191,15 @@ impl Shared {
         if score.is_due() && !family.options.disable_auto_compactions {
             self.compaction_bell.ring();
         }
+    }
+}
+
+/// The right to flush a family, given back when dropped.
+struct FlushRight<'a>(&'a FamilyData);
+
+impl Drop for FlushRight<'_> {
+    fn drop(&mut self) {
+        self.0.end_flush();
     }
 }
 

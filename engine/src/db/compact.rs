@@ -67,6 +67,10 @@ impl Shared {
         // More than one may be allowed to run: another thread looks for the next.
         self.compaction_bell.ring();
         let outcome = self.compact_and_install(family, compaction);
+        // Before it counts as ended: whoever waits for running jobs to end sees what they did.
+        if let Err(error) = &outcome {
+            self.job_failed("compaction", &family.name, error);
+        }
         {
             let mut state = self.state.lock();
             compaction.mark(false);
@@ -110,6 +114,7 @@ impl Shared {
             if self.is_closing() {
                 return Err(Error::ShutdownInProgress);
             }
+            self.failure.check()?; // what it makes would not be installed
             if family.is_dropped() {
                 return Err(Error::NoSuchColumnFamily { name: family.name.to_string() });
             }
@@ -213,11 +218,7 @@ impl Shared {
                 ManualStep::Done => return Ok(()),
                 ManualStep::Busy => self.done_bell.wait_past(seen),
                 ManualStep::Run(compaction) => {
-                    self.run_compaction(family, &compaction).inspect_err(|error| {
-                        if !matches!(error, Error::ShutdownInProgress | Error::NoSuchColumnFamily { .. }) {
-                            self.latch_failure(error);
-                        }
-                    })?;
+                    self.run_compaction(family, &compaction)?;
                     manual.completed(&compaction);
                     drop(compaction); // it holds the version that it was picked from, and so its inputs
                     self.purge_bell.ring();

@@ -99,7 +99,7 @@ pub(super) fn open(
         numbers: &numbers,
         new_memtable: &new_memtable,
     };
-    let recovered = recovery.run(&state, &family_options)?;
+    let mut recovered = recovery.run(&state, &family_options)?;
     info_log.info(&format!(
         "replayed {} batches of the log, dropped {} bytes behind its end; last sequence {}",
         recovered.end.records, recovered.end.bytes_dropped, recovered.last_sequence
@@ -120,7 +120,7 @@ pub(super) fn open(
     let identity = NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed); // only has to be unique
     let mut writer = Writer::new(recovered.last_sequence.after(1));
     let mut families = Vec::new();
-    let memtables = recovered.memtables;
+    let memtables = std::mem::take(&mut recovered.memtables);
     for ((id, family), mutable) in state.families.iter().zip(memtables.into_values()) {
         let first = SuperVersion {
             mutable,
@@ -186,8 +186,9 @@ pub(super) fn open(
         tracked_fs,
         options,
     });
-    // From here on versions die in the background, and who holds one must ring when it lets go: these do not.
-    drop(state);
+    // From here on versions die in the background, and who holds one, or a file of one, must ring when
+    // it lets go: these do not.
+    drop((state, recovered));
     for family in shared.families.all() {
         shared.pressure.register_family(&family.data);
         shared.update_sources(&family.data);

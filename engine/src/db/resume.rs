@@ -29,6 +29,7 @@ impl Shared {
                 return Err(error);
             }
         }
+        self.wait_for_running_compactions();
         let mut leadership = self.commit.lead();
         let outcome = self.resume_as_leader(leadership.state(), &families);
         leadership.finish([]);
@@ -41,6 +42,17 @@ impl Shared {
             bell.ring();
         }
         outcome
+    }
+
+    /// Waits until no compaction runs: one that still fails would be taken for a new failure. None begins meanwhile.
+    fn wait_for_running_compactions(&self) {
+        loop {
+            let seen = self.done_bell.rings();
+            if self.state.lock().running_compactions == 0 || self.is_closing() {
+                return;
+            }
+            self.done_bell.wait_past(seen);
+        }
     }
 
     /// Waits until no job flushes the family, and takes the right to.

@@ -31,7 +31,7 @@ impl Failure {
     /// `Ok` while there has been none, else [`Error::ReadOnly`] with the first; [`Error::NoSpace`] while that is all.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) { Err(self.refusal()) } else { Ok(()) }
+        if self.failed.load(Ordering::Acquire) { self.refusal() } else { Ok(()) }
     }
 
     /// Forgets the failure: the database takes writes again.
@@ -50,12 +50,12 @@ impl Failure {
     }
 
     #[cold]
-    fn refusal(&self) -> Error {
+    fn refusal(&self) -> Result<()> {
         let first = self.first.lock().clone();
         match first {
-            None => Error::ShutdownInProgress,
-            Some(first) if is_no_space(&first) => (*first).clone(),
-            Some(first) => Error::ReadOnly { first },
+            None => Ok(()), // it was cleared since
+            Some(first) if is_no_space(&first) => Err((*first).clone()),
+            Some(first) => Err(Error::ReadOnly { first }),
         }
     }
 }

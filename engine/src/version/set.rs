@@ -291,6 +291,8 @@ impl VersionSet {
         }
         *self.state.lock() = next;
         install(&versions);
+        // Before the next edit can doom files of theirs: whoever holds a version then must ring when it lets go.
+        drop(versions);
         drop(tail);
         if let Some(number) = replaced {
             // What cannot be removed now goes at the next open.

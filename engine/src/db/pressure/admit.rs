@@ -89,8 +89,10 @@ impl Pressure {
         } else {
             let admission =
                 if write.paid { self.client.admit_again(bytes) } else { self.client.admit(bytes) };
-            if let Admission::Wait(turn) = admission {
-                self.wait(shared, turn, write)?;
+            if let Admission::Wait(turn) = admission
+                && !self.wait(shared, turn, write)?
+            {
+                return self.pass_brake(shared, bytes, write);
             }
         }
         write.paid = true;
@@ -104,12 +106,13 @@ impl Pressure {
             Admission::Wait(_) if write.no_slowdown => {
                 Err(self.stalled(shared, "low priority".to_owned(), write))
             }
-            Admission::Wait(turn) => self.wait(shared, turn, write),
+            Admission::Wait(turn) => self.wait(shared, turn, write).map(drop),
         }
     }
 
+    /// Waits for the turn. False: the database failed meanwhile and has been resumed since, so ask anew.
     #[cold]
-    fn wait(&self, shared: &Shared, mut turn: Turn, write: &mut Admitted) -> Result<()> {
+    fn wait(&self, shared: &Shared, mut turn: Turn, write: &mut Admitted) -> Result<bool> {
         forbid_held_locks("wait for the brake");
         // The limit holds for delay and stop together, over all turns of this write.
         let limit = write.limit.map(|limit| limit.saturating_sub(write.waited.total()));
@@ -129,11 +132,11 @@ impl Pressure {
         write.waited.stopped += waited.stopped;
         write.rescued = waited.rescued;
         match ended {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(true),
             Err(WaitEnded::TimedOut) => {
                 Err(self.stalled(shared, format!("timeout, {}", self.strictest()), write))
             }
-            Err(WaitEnded::Failed) => shared.check_writable(),
+            Err(WaitEnded::Failed) => shared.check_writable().map(|()| false),
             Err(WaitEnded::Shutdown | WaitEnded::Cancelled) => Err(Error::ShutdownInProgress),
         }
     }

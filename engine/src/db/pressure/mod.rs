@@ -39,6 +39,9 @@ use crate::sync::Mutex;
 pub(in crate::db) use admit::Room;
 pub(crate) use families::FamilyPressure;
 
+/// Smallest chunk of memory that a memtable takes at once, in bytes.
+const MIN_CHUNK: u64 = 4096;
+
 /// A database's side of the brake and of the meter.
 #[derive(Debug)]
 pub(crate) struct Pressure {
@@ -125,7 +128,10 @@ impl Pressure {
         created: u64,
     ) -> Arc<Memtable> {
         let charge = self.database.open_charge(family);
-        Arc::new(Memtable::new(options, self.chunk_bytes, charge, id, created))
+        // A memtable is sealed by what is charged for it, so its chunks are small beside it.
+        let chunk_bytes =
+            self.chunk_bytes.min((options.write_buffer_size / 16).max(MIN_CHUNK).next_power_of_two());
+        Arc::new(Memtable::new(options, chunk_bytes, charge, id, created))
     }
 
     /// Whether recovery has to flush before it goes on.
