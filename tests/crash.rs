@@ -5,7 +5,7 @@
 
 use sluicedb_tests::cases::run_cases;
 use sluicedb_tests::kinds::crash::{Kind, run};
-use sluicedb_tests::kinds::crash_writers;
+use sluicedb_tests::kinds::{crash_families, crash_writers};
 
 /// `reliability R1`: power failure, everything unsynced is lost.
 #[test]
@@ -40,4 +40,10 @@ fn crashes_during_recovery_change_nothing() {
 #[test]
 fn concurrent_writers_leave_a_prefix() {
     run_cases("concurrent_writers_leave_a_prefix", 500_000, 500, crash_writers::run);
+}
+
+/// Column families that were made are there, dropped ones are not, and all agree on one prefix of the log.
+#[test]
+fn families_come_and_go_across_crashes() {
+    run_cases("families_come_and_go_across_crashes", 600_000, 2_000, crash_families::run);
 }

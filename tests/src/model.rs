@@ -175,6 +175,11 @@ impl History {
         self.synced();
     }
 
+    /// Batches that a crash of this kind must leave.
+    pub fn floor(&self, killed: bool) -> usize {
+        if killed { self.floor_kill } else { self.floor_power }
+    }
+
     /// The state after the first `count` batches.
     pub fn state_after(&self, count: usize) -> State {
         let mut state = vec![Map::new(); self.families.len()];
@@ -194,7 +199,7 @@ impl History {
     ///
     /// A sentence that says which rule is broken and how.
     pub fn check(&self, recovered: &State, killed: bool) -> Result<usize, String> {
-        let floor = if killed { self.floor_kill } else { self.floor_power };
+        let floor = self.floor(killed);
         let candidates = self.counts_with_hash(hash_state(recovered));
         let found = candidates.into_iter().rev().find(|count| self.state_after(*count) == *recovered);
         match found {

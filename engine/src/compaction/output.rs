@@ -11,7 +11,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::Compaction;
 use crate::env::{Clock, FileSystem};
@@ -194,19 +193,7 @@ impl<'a, F: OutputFactory> OutputWriter<'a, F> {
         debug_assert!(
             self.finished.files.last().is_none_or(|last| last.largest_user_key() < user_key(&made.smallest))
         );
-        self.finished.files.push(FileMeta {
-            number,
-            unique_id: made.unique_id,
-            size: made.size,
-            smallest: made.smallest,
-            largest: made.largest,
-            smallest_seq: made.smallest_seq,
-            largest_seq: made.largest_seq,
-            entries: made.entries,
-            tombstones: made.tombstones,
-            created_micros: self.factory.now_micros(),
-            being_compacted: AtomicBool::new(false),
-        });
+        self.finished.files.push(FileMeta::from_summary(number, made, self.factory.now_micros()));
         Ok(())
     }
 

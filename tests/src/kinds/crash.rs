@@ -79,11 +79,11 @@ pub fn run(kind: Kind, seed: u64) -> Result<(), String> {
 impl Case {
     fn run(&mut self, fs: &SimFs) -> Result<(), String> {
         let mode = self.draw_mode();
-        let bits = self.rng.range(3, 9);
+        let bits = self.rng.range(4, 9);
         let operations = self.rng.range(1, 1 << bits);
         if self.rng.chance(85) {
             let seed = self.rng.next_u64();
-            let at = self.rng.range(1, operations + operations / 2 + 20);
+            let at = self.rng.range(1, 2 * operations + 30);
             fs.crash_at(at, mode, seed);
         }
         let open = self.open(fs).map_err(|why| format!("first open: {why}"))?;

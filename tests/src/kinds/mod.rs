@@ -2,6 +2,7 @@
 //! counts, a long run with large ones.
 
 pub mod crash;
+pub mod crash_families;
 pub mod crash_writers;
 pub mod faults;
 pub mod model;

@@ -1,8 +1,8 @@
 //! A file system in memory that knows what was synced, and can lose, tear and fail the rest.
 //!
 //! [`SimFs`] is a [`FileSystem`] of the store. It keeps per file which sectors, and per directory which names, would
-//! survive a power failure now ([`content`], [`directory`]); [`SimFs::crash`] makes the image that one would leave.
-//! Calls can be failed, counted and held at a gate ([`faults`]), and the disk can be full.
+//! survive a power failure now; [`SimFs::crash`] makes the image that one would leave.
+//! Calls are counted, can be held at a [`Gate`], and can be made to fail ([`Fault`]); the disk can be full.
 //!
 //! Everything random comes from the seed that it is made with. It does not know the formats of the files that it
 //! keeps, only their names. Directories themselves are durable when made.
@@ -11,6 +11,7 @@ mod content;
 mod directory;
 mod faults;
 mod file;
+mod guards;
 mod inspect;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,8 @@ use self::directory::{Copies, Directory, Node};
 use self::faults::Faults;
 pub use self::faults::{Counts, Effect, Fault, FileKind, Op, Pattern};
 use self::file::SimFile;
+pub use self::guards::Gate;
+use self::guards::SimLock;
 use crate::rng::Rng;
 
 /// How much a crash takes.
@@ -386,49 +389,5 @@ impl FileSystem for SimFs {
 impl fmt::Debug for SimFs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SimFs({} mutating calls)", self.mutations())
-    }
-}
-
-/// Holds a path's lock until dropped.
-#[derive(Debug)]
-struct SimLock {
-    fs: SimFs,
-    path: PathBuf,
-}
-
-impl FileLock for SimLock {}
-
-impl Drop for SimLock {
-    fn drop(&mut self) {
-        lock(&self.fs.inner.state).locks.remove(&self.path);
-    }
-}
-
-/// Holds matching calls until it is opened or dropped.
-#[derive(Debug)]
-pub struct Gate {
-    fs: SimFs,
-    id: u64,
-}
-
-impl Gate {
-    /// Lets all waiting and later calls pass.
-    pub fn open(&self) {
-        lock(&self.fs.inner.state).faults.open_gate(self.id);
-        self.fs.inner.changed.notify_all();
-    }
-
-    /// Returns when a call waits here.
-    pub fn wait_until_reached(&self) {
-        let mut state = lock(&self.fs.inner.state);
-        while state.held.get(&self.id).is_none_or(|held| *held == 0) {
-            state = self.fs.inner.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-impl Drop for Gate {
-    fn drop(&mut self) {
-        self.open();
     }
 }
