@@ -48,10 +48,11 @@ fn all_calls_may_fail_from_some_point() {
     }
 }
 
-/// `reliability R6`: the n-th looking call (open, read, size, list, exists, lock) fails once, or all do from there on.
+/// `reliability R6`: the n-th looking call (open, read, map, size, list, exists, lock) fails once, or all do from there on.
 #[test]
 fn any_look_may_fail() {
-    let looks = [Op::OpenReadable, Op::OpenWritable, Op::Read, Op::Size, Op::List, Op::Exists, Op::Lock];
+    let looks =
+        [Op::OpenReadable, Op::OpenWritable, Op::Read, Op::Map, Op::Size, Op::List, Op::Exists, Op::Lock];
     for (script, forever) in [(21, false), (22, true)] {
         each_call("any_look_may_fail", 1, |nth| {
             run(script, Fault { on: Pattern::ops(&looks), nth, forever, effect: FAILURES[0] })

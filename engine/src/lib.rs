@@ -72,7 +72,7 @@ pub use options::{
 pub use slice::PinnedSlice;
 #[cfg(feature = "manual-clock")]
 pub use sluicedb_controller::ManualClock;
-pub use sluicedb_controller::{DelayStep, Pressure, WriteController};
-pub use sluicedb_wbm::WriteBufferManager;
+pub use sluicedb_controller::{DelayStep, Fraction, Pressure, WriteController, derived_rate};
+pub use sluicedb_wbm::{Quota, WriteBufferManager};
 pub use snapshot::Snapshot;
 pub use stats::StatisticsSnapshot;

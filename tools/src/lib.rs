@@ -1,7 +1,7 @@
-//! What the programs that come with SluiceDB are made of: `db_bench`, with RocksDB's flags and output.
+//! What the programs that come with SluiceDB are made of: `db_bench`, with RocksDB's flags and output, and `sluice`.
 //!
 //! A program is a thin `main` over a library function with its streams handed in, so that tests can run it:
-//! [`db_bench::run`]. The way down: [`gflags`] reads the command line, [`settings`] turns it into options,
+//! [`db_bench::run`] and [`sluice::run`]. The way down of `db_bench`: [`gflags`] reads the command line, [`settings`] turns it into options,
 //! [`workload`] drives the store, [`report`] prints. Must not know engine-private modules; everything goes through
 //! the public API of `sluicedb`.
 
@@ -10,4 +10,5 @@ pub mod db_bench;
 pub mod gflags;
 pub mod report;
 pub mod settings;
+pub mod sluice;
 pub mod workload;

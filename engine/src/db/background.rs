@@ -35,7 +35,7 @@ impl Shared {
                         Ok(true) => {}
                         Ok(false) if shared.wants_tick(&bell) => bell.wait_past_or(seen, TICK),
                         Ok(false) => bell.wait_past(seen),
-                        Err(_) => shared.latch_failure(&job_panicked(&shared)),
+                        Err(_) => shared.latch_failure(&shared.panicked("a background job")),
                     }
                 }
             };
@@ -147,6 +147,12 @@ impl Shared {
         }
     }
 
+    /// The failure that a panic means: a defect of ours. What was being done is unknown, so nothing more is written.
+    pub(super) fn panicked(&self, who: &'static str) -> Error {
+        let found = Corruption::bad(who, "to end", "a panic; see the standard error output");
+        Error::corrupt(&self.dir, 0, found)
+    }
+
     /// A job ended with an error: a shutdown is none, nor a dropped family, nor an earlier failure; all else
     /// closes the database to writes.
     pub(super) fn job_failed(&self, job: &str, family: &str, error: &Error) {
@@ -201,10 +207,4 @@ impl Drop for FlushRight<'_> {
     fn drop(&mut self) {
         self.0.end_flush();
     }
-}
-
-/// A job panicked: a defect of ours. What it was doing is unknown, so nothing more is written.
-fn job_panicked(shared: &Shared) -> Error {
-    let found = Corruption::bad("a background job", "to end", "a panic; see the standard error output");
-    Error::corrupt(&shared.dir, 0, found)
 }

@@ -139,7 +139,9 @@ impl Shared {
         group.push(own);
         group.extend(behind);
 
+        let unwinding = LatchIfUnwinding(self);
         let outcome = self.commit_group(writer, &mut group);
+        drop(unwinding);
 
         // 10. Leases return with the drained works; then the successor is woken, then the group.
         let mut outcomes = group.drain(..).map(|work| work.refused.map_or_else(|| outcome.clone(), Err));
@@ -274,6 +276,18 @@ impl Shared {
         self.wal.flush(sync).inspect_err(|error| self.log_failed(error))?;
         self.purge_bell.ring(); // it tells the subscribers
         Ok(())
+    }
+}
+
+/// Makes the database read-only when it is dropped by a panic: a group may then be inserted in part, and the next one
+/// would publish that part.
+struct LatchIfUnwinding<'a>(&'a Shared);
+
+impl Drop for LatchIfUnwinding<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.latch_failure(&self.0.panicked("the leader of a write group"));
+        }
     }
 }
 

@@ -20,7 +20,7 @@ const FAMILIES: [&str; 2] = ["default", "other"];
 const STEPS: u64 = 60;
 
 /// The directory of the script's database.
-pub const DIRECTORY: &str = "/db";
+const DIRECTORY: &str = "/db";
 
 /// A database under test, with what it acknowledged.
 pub struct Script {
@@ -29,6 +29,7 @@ pub struct Script {
     /// What it owes.
     pub history: History,
     seed: u64,
+    read_mode: ReadMode,
     rng: Rng,
     next_value: u64,
 }
@@ -43,25 +44,19 @@ fn family_options() -> ColumnFamilyOptions {
     options
 }
 
-/// The options of the script's database.
-pub fn options(fs: &SimFs) -> DbOptions {
+fn options(fs: &SimFs, read_mode: ReadMode) -> DbOptions {
     let mut options = DbOptions::default();
     options.file_system = Arc::new(fs.clone());
     options.column_family = family_options();
     options.wal_segment_bytes = 64 << 10;
-    options.read_mode = ReadMode::Pread;
+    options.read_mode = read_mode;
     options.block_cache_size = 0;
     options.delayed_write_rate = DelayedWriteRate::BytesPerSecond(1 << 30);
     options
 }
 
-/// Opens the script's database with its families.
-///
-/// # Errors
-///
-/// The store's.
-pub fn open(fs: &SimFs) -> Result<(Db, Vec<ColumnFamily>), Error> {
-    let db = Db::open_cf(DIRECTORY, options(fs), FAMILIES.map(|name| (name, family_options())))?;
+fn open(fs: &SimFs, read_mode: ReadMode) -> Result<(Db, Vec<ColumnFamily>), Error> {
+    let db = Db::open_cf(DIRECTORY, options(fs, read_mode), FAMILIES.map(|name| (name, family_options())))?;
     let families = FAMILIES.iter().map(|name| db.column_family(name).expect("made at open")).collect();
     Ok((db, families))
 }
@@ -70,7 +65,8 @@ impl Script {
     /// A script on a new file system.
     pub fn new(seed: u64) -> Self {
         let history = History::new(&FAMILIES);
-        Self { fs: SimFs::new(seed), history, seed, rng: Rng::new(seed), next_value: 0 }
+        let read_mode = if seed.is_multiple_of(2) { ReadMode::Mmap } else { ReadMode::Pread };
+        Self { fs: SimFs::new(seed), history, seed, read_mode, rng: Rng::new(seed), next_value: 0 }
     }
 
     /// Opens the database and runs all steps; calls may fail meanwhile.
@@ -79,7 +75,7 @@ impl Script {
     ///
     /// A broken promise, not a failed call.
     pub fn run(&mut self) -> Result<(), String> {
-        let Ok((db, families)) = open(&self.fs) else { return Ok(()) };
+        let Ok((db, families)) = open(&self.fs, self.read_mode) else { return Ok(()) };
         for step in 0..STEPS {
             self.step(step, &db, &families)?;
         }
@@ -157,13 +153,14 @@ impl Script {
         self.fs.set_budget(None);
         for (percent, seed) in [(0, 1), (50, 2)] {
             let image = self.fs.crash(CrashMode::Keep { percent }, seed);
-            let (db, families) = open(&image).map_err(|error| format!("open after power loss: {error}"))?;
+            let (db, families) =
+                open(&image, self.read_mode).map_err(|error| format!("open after power loss: {error}"))?;
             let state = read_state(&db, &families)?;
             self.history
                 .check(&state, false)
                 .map_err(|why| format!("after power loss, {percent} % kept: {why}"))?;
         }
-        let (db, families) = open(&self.fs).map_err(|error| format!("reopen: {error}"))?;
+        let (db, families) = open(&self.fs, self.read_mode).map_err(|error| format!("reopen: {error}"))?;
         let count =
             self.history.check(&read_state(&db, &families)?, true).map_err(|why| format!("reopen: {why}"))?;
         self.history.settle(count);
@@ -174,7 +171,7 @@ impl Script {
         db.close().map_err(|error| format!("close: {error}"))?;
         drop(db);
         self.history.synced();
-        let (db, families) = open(&self.fs).map_err(|error| format!("last open: {error}"))?;
+        let (db, families) = open(&self.fs, self.read_mode).map_err(|error| format!("last open: {error}"))?;
         self.history
             .check(&read_state(&db, &families)?, true)
             .map(drop)
@@ -204,7 +201,9 @@ pub fn run(seed: u64, fault: Fault) -> Result<bool, String> {
 /// The broken rule.
 pub fn run_full_disk(seed: u64, budget: u64) -> Result<bool, String> {
     let mut script = Script::new(seed);
-    let Ok((db, families)) = open(&script.fs) else { return Err("the first open failed".to_owned()) };
+    let Ok((db, families)) = open(&script.fs, script.read_mode) else {
+        return Err("the first open failed".to_owned());
+    };
     script.fs.set_budget(Some(script.fs.used() + budget));
     let mut full = false;
     for step in 0..STEPS {

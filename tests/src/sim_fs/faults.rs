@@ -15,6 +15,7 @@ pub enum Op {
     OpenWritable,
     OpenReadable,
     Read,
+    Map,
     Write,
     Sync,
     Allocate,
@@ -32,11 +33,12 @@ pub enum Op {
 
 impl Op {
     /// Every call.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Create,
         Self::OpenWritable,
         Self::OpenReadable,
         Self::Read,
+        Self::Map,
         Self::Write,
         Self::Sync,
         Self::Allocate,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use sluicedb::{ReadableFile, WritableFile};
+use sluicedb::{MappedFile, ReadableFile, WritableFile};
 
 use super::directory::Node;
 use super::{Effect, FileKind, Op, SimFs, injected, lock};
@@ -94,5 +94,11 @@ impl ReadableFile for SimFile {
         let (_state, _) = self.fs.enter(Op::Size, &self.path, self.kind)?;
         let len = lock(&self.node).len();
         Ok(len as u64)
+    }
+
+    fn map(&self) -> io::Result<Option<MappedFile>> {
+        let (_state, _) = self.fs.enter(Op::Map, &self.path, self.kind)?;
+        let bytes = lock(&self.node).bytes();
+        if bytes.is_empty() { Ok(None) } else { MappedFile::copy_of(&bytes).map(Some) }
     }
 }
