@@ -15,6 +15,7 @@ mod tracked;
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -114,6 +115,17 @@ pub trait ReadableFile: Send + Sync + Debug {
 
 /// Proof that the LOCK file is held; dropping it lets go.
 pub trait FileLock: Send + Sync + Debug {}
+
+/// Bytes between two hints that what was written should start its way to the device.
+const WRITEBACK_STEP: u64 = 1 << 20;
+
+/// What of a file to hint at ([`WritableFile::start_writeback`]) after a write from `from` to `to` that continues earlier ones:
+/// the steps that are full now. The sync at the end then has little left to wait for.
+#[inline]
+pub(crate) fn writeback_due(from: u64, to: u64) -> Option<Range<u64>> {
+    let (full_before, full_now) = (from / WRITEBACK_STEP, to / WRITEBACK_STEP);
+    (full_now > full_before).then(|| full_before * WRITEBACK_STEP..full_now * WRITEBACK_STEP)
+}
 
 /// Reads the whole of `path`. For small files (CURRENT, MANIFEST, OPTIONS) only.
 pub(crate) fn read_all(fs: &dyn FileSystem, path: &Path) -> io::Result<Vec<u8>> {

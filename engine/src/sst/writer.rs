@@ -13,7 +13,7 @@ use super::compression::Compressor;
 use super::format::{BlockHandle, BlockPlace, Codec, Extent, FOOTER_LEN, Footer, TRAILER_LEN, Trailer};
 use super::properties::SstProperties;
 use super::{SstOptions, common_prefix, filter};
-use crate::env::{FileSystem, WritableFile};
+use crate::env::{FileSystem, WritableFile, writeback_due};
 use crate::error::{Error, Result};
 use crate::key::{SequenceNumber, ValueType, pack_trailer, split_internal, unpack_trailer};
 use crate::sync::forbid_held_locks;
@@ -267,7 +267,11 @@ impl Output {
         forbid_held_locks("write a table");
         let wrote = self.file.write_at(&self.buffer, self.written);
         wrote.map_err(|error| Error::io("write", &self.path, error))?;
+        let before = self.written;
         self.written += self.buffer.len() as u64;
+        if let Some(due) = writeback_due(before, self.written) {
+            let _ = self.file.start_writeback(due.start, due.end - due.start); // a hint
+        }
         self.buffer.clear();
         Ok(())
     }

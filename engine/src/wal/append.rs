@@ -21,6 +21,7 @@ use super::format::{
 use super::segments::SegmentFile;
 use super::writer::Wal;
 use crate::durability::Position;
+use crate::env::writeback_due;
 use crate::error::Result;
 use crate::key::SequenceNumber;
 use crate::version::FileNumber;
@@ -263,6 +264,9 @@ impl Wal {
 
     pub(super) fn write(&self, segment: &SegmentFile, data: &[u8], offset: u64) -> Result<()> {
         segment.write_at(data, offset)?;
+        if let Some(due) = writeback_due(offset, offset + data.len() as u64) {
+            segment.start_writeback(due);
+        }
         self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed); // statistics
         self.counters.writes.fetch_add(1, Ordering::Relaxed); // statistics
         Ok(())

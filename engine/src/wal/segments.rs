@@ -39,6 +39,11 @@ impl SegmentFile {
         self.file.write_at(data, offset).map_err(|error| Error::io("write", &self.path, error))
     }
 
+    /// Hints that this part should start its way to the device, so that the sync at the segment's end is short.
+    pub(super) fn start_writeback(&self, part: std::ops::Range<u64>) {
+        let _ = self.file.start_writeback(part.start, part.end - part.start);
+    }
+
     pub(super) fn sync(&self) -> Result<()> {
         self.file.sync().map_err(|error| Error::io("sync", &self.path, error))
     }
