@@ -109,8 +109,7 @@ fn a_flipped_bit_in_a_table_is_noticed() {
     assert!(flips > 0 && noticed * 10 >= flips * 9, "only {noticed} of {flips} flips were noticed");
 }
 
-/// `reliability R9`: a flipped bit in MANIFEST or CURRENT refuses the open, or changes nothing: damage in the last record
-/// of the MANIFEST looks like a torn tail, and what that record named is then replayed from the log.
+/// `reliability R9`: a flipped bit in MANIFEST or CURRENT after a clean close refuses the open, or changes nothing.
 #[test]
 fn a_flipped_bit_in_the_manifest_is_noticed() {
     let mut refused = 0;
@@ -145,7 +144,7 @@ fn a_flipped_bit_in_the_manifest_is_noticed() {
         }
         Ok(())
     });
-    assert!(flips > 0 && refused * 10 >= flips * 6, "only {refused} of {flips} flips were noticed");
+    assert!(flips > 0 && refused * 10 >= flips * 9, "only {refused} of {flips} flips were noticed");
 }
 
 /// `reliability R10`: two tables exchanged, a table of another database in place of ours, an older table, a table cut

@@ -75,13 +75,15 @@ fn write_until_killed(directory: &Path, seed: u64) {
                 let found = db.get_cf(last, thread.to_le_bytes()).expect("a read");
                 let mut number =
                     found.map_or(0, |bytes| u64::from_le_bytes(bytes[..].try_into().expect("8 bytes")));
+                // One more than was noted may have been there: what is there now is owed from now on.
+                note(&file, number);
                 loop {
                     number += 1;
                     let mut batch = WriteBatch::new();
                     batch.put(key(thread, number), value(thread, number));
                     batch.put_cf(last, thread.to_le_bytes(), number.to_le_bytes());
                     db.write(batch).expect("a write");
-                    file.write_all_at(&number.to_le_bytes(), 0).expect("the note is written");
+                    note(&file, number);
                     if thread == 0 && number.is_multiple_of(LINE_EVERY) {
                         let mut out = std::io::stdout();
                         writeln!(out, "{number}").and_then(|()| out.flush()).expect("the parent listens");
@@ -90,6 +92,11 @@ fn write_until_killed(directory: &Path, seed: u64) {
             });
         }
     });
+}
+
+/// A killed process leaves what it handed to the kernel, so the note outlives it.
+fn note(file: &File, number: u64) {
+    file.write_all_at(&number.to_le_bytes(), 0).expect("the note is written");
 }
 
 /// The child's half; does nothing unless the parent started it.

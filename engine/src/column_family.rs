@@ -129,10 +129,11 @@ impl FamilyData {
         self.pressure.lock().clone()
     }
 
-    /// Registers it, or takes the registration back.
-    pub(crate) fn set_pressure(&self, pressure: Option<Arc<FamilyPressure>>) {
-        let before = std::mem::replace(&mut *self.pressure.lock(), pressure);
-        drop(before); // outside the lock: the manager may ask other families
+    /// Registers it, or takes the registration back. The one before comes back, to be dropped without a lock held: the
+    /// manager may ask other families then.
+    #[must_use = "drop it with no lock held"]
+    pub(crate) fn set_pressure(&self, pressure: Option<Arc<FamilyPressure>>) -> Option<Arc<FamilyPressure>> {
+        std::mem::replace(&mut *self.pressure.lock(), pressure)
     }
 
     /// Books what a flush or a compaction into `level` did.
@@ -219,7 +220,7 @@ impl FlushTarget for FamilyData {
             if flushing { 0 } else { pinned.sealed.iter().map(|memtable| memtable.bytes()).sum() };
         let oldest = pinned
             .memtables()
-            .filter(|memtable| !memtable.is_empty())
+            .filter(|memtable| memtable.bytes() > 0)
             .map(|memtable| memtable.created())
             .min();
         Reclaimable {
@@ -233,7 +234,8 @@ impl FlushTarget for FamilyData {
     fn request_flush(&self) -> bool {
         let refuses = self.refuses.load(Ordering::Acquire) || self.is_dropped();
         let pinned = self.pin();
-        if refuses || (pinned.mutable.is_empty() && pinned.sealed.is_empty()) {
+        // By bytes, not by entries: the first entry's charge may be what asks.
+        if refuses || (pinned.mutable.bytes() == 0 && pinned.sealed.is_empty()) {
             return false;
         }
         self.want_flush(FlushStage::SealWanted);

@@ -37,6 +37,7 @@ mod db;
 mod durability;
 mod env;
 mod error;
+mod event;
 mod filename;
 mod flush;
 mod info_log;
@@ -58,11 +59,12 @@ mod wal;
 pub use batch::WriteBatch;
 pub use cache::BlockCache;
 pub use column_family::ColumnFamily;
-pub use db::{Db, DurableSubscription, LevelStats};
+pub use db::{Db, DurableSubscription, LevelStats, WalLock};
 pub use env::{
     Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
 };
 pub use error::{Corruption, Error, Result};
+pub use event::{CompactionCompleted, EventListener, FlushCompleted, StallConditions};
 pub use iter::db_iter::DbIterator;
 pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
 pub use options::{
@@ -72,7 +74,10 @@ pub use options::{
 pub use slice::PinnedSlice;
 #[cfg(feature = "manual-clock")]
 pub use sluicedb_controller::ManualClock;
-pub use sluicedb_controller::{DelayStep, Fraction, Pressure, WriteController, derived_rate};
-pub use sluicedb_wbm::{Quota, WriteBufferManager};
+pub use sluicedb_controller::{
+    ControllerOptions, DelayStep, Fraction, Pressure, Requirement, Source, SourceId, SourceKind, State,
+    WriteController, derived_rate,
+};
+pub use sluicedb_wbm::{Holder, MemtableState, PressureChange, Quota, WbmOptions, WriteBufferManager};
 pub use snapshot::Snapshot;
 pub use stats::StatisticsSnapshot;

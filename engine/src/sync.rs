@@ -17,7 +17,7 @@
 //! |    4 | `Shared::state`             | families, versions, jobs              | no         |
 //! |    5 | `FamilyData::asking`        | what a family asks of the brake       | no         |
 //! |    6 | `FamilyData::pin`           | the super version that readers clone  | no         |
-//! |    7 | leaves                      | caches, snapshots, statistics         | no         |
+//! |    7 | leaves                      | caches, snapshots, statistics, the failure; last the events that wait to be told | no |
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

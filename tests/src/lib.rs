@@ -6,6 +6,7 @@
 //! | [`sim_fs`] | [`SimFs`](sim_fs::SimFs), which knows what was synced and loses or fails the rest |
 //! | [`model`] | the oracle: what a database must hold after what it was told |
 //! | [`knobs`] | odd options and keys by seed |
+//! | [`pressure`] | databases on a still clock, stops that begin and end when a test says |
 //! | [`cases`] | running seeded cases, and the watchdog |
 //! | [`kinds`] | one seeded case each of the kinds of `reliability.md` section 3 |
 //!
@@ -15,5 +16,6 @@ pub mod cases;
 pub mod kinds;
 pub mod knobs;
 pub mod model;
+pub mod pressure;
 pub mod rng;
 pub mod sim_fs;

@@ -47,6 +47,7 @@ impl Shared {
         for n in 0..self.options.max_background_compactions {
             start(format!("sluice-comp-{n}"), &self.compaction_bell, Shared::compact_one)?;
         }
+        self.events.start().map_err(|error| Error::io("start a thread for", &self.dir, error))?;
         start("sluice-purge-0".to_owned(), &self.purge_bell, Shared::purge_once)
     }
 
@@ -194,6 +195,7 @@ impl Shared {
             (score, pinned)
         };
         drop(pinned); // without the lock: it may be the last to hold a memtable
+        self.pressure.tell();
         if score.is_due() && !family.options.disable_auto_compactions {
             self.compaction_bell.ring();
         }

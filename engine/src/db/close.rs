@@ -29,6 +29,11 @@ impl Shared {
             let found = Corruption::bad("a background thread", "to end", format!("{name} panicked"));
             first = first.and(Err(Error::corrupt(&self.dir, 0, found)));
         }
+        // No job ends any more: nobody may wait for what this database holds while handles keep it alive.
+        for family in self.families.all() {
+            family.data.refuse_flushes();
+            self.pressure.forget_family(&family.data);
+        }
         // Takes the lead for the last time: what was queued before has been committed or refused by then.
         let leadership = self.commit.lead();
         if !self.failure.has_failed() {
@@ -36,6 +41,7 @@ impl Shared {
         }
         drop(leadership);
         self.pressure.end_close();
+        self.events.finish();
         self.info_log.info("closed");
         *self.lock.lock() = None;
         first.and(self.failure.check())

@@ -5,6 +5,7 @@
 //! [`crate::compaction`]'s affair.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Shared;
 use crate::column_family::{ColumnFamily, FamilyData};
@@ -16,6 +17,7 @@ use crate::compaction::output::SstOutputs;
 use crate::compaction::score::Score;
 use crate::env::thread_cpu_micros;
 use crate::error::{Error, Result};
+use crate::event::{CompactionCompleted, Event};
 use crate::iter::level::open_through;
 use crate::manifest::{FamilyEdit, VersionEdit};
 use crate::sst::{BlockRead, SstOptions};
@@ -97,6 +99,20 @@ impl Shared {
             self.install_compaction(family, change)?;
             self.stats.trivial_moves.add(1);
             family.book(level, &LevelWork { moved: compaction.input_bytes(), ..LevelWork::default() });
+            self.events.push(|| {
+                Event::Compaction(CompactionCompleted {
+                    family: Arc::clone(&family.name),
+                    output_level: level,
+                    moved: true,
+                    input_files: compaction.input_files().count(),
+                    output_files: compaction.input_files().count(),
+                    bytes_read: 0,
+                    bytes_written: 0,
+                    entries_read: 0,
+                    entries_dropped: 0,
+                    took: Duration::ZERO,
+                })
+            });
             self.info_log.info(&format!("[{}] moved {compaction}", family.name));
             return Ok(());
         }
@@ -130,6 +146,7 @@ impl Shared {
         let new_files: Vec<_> =
             result.outputs.into_iter().map(|file| (level as u32, Arc::new(file))).collect();
         let numbers: Vec<_> = new_files.iter().map(|(_, file)| file.number).collect();
+        let output_files = numbers.len();
         change.added = new_files;
         let installed = self.install_compaction(family, change);
         if let Err(Error::NoSuchColumnFamily { .. }) = &installed {
@@ -165,6 +182,20 @@ impl Shared {
                 ..LevelWork::default()
             },
         );
+        self.events.push(|| {
+            Event::Compaction(CompactionCompleted {
+                family: Arc::clone(&family.name),
+                output_level: level,
+                moved: false,
+                input_files: compaction.input_files().count(),
+                output_files,
+                bytes_read: result.bytes_read,
+                bytes_written: result.bytes_written,
+                entries_read: result.entries_in,
+                entries_dropped: result.entries_dropped,
+                took: Duration::from_micros(micros),
+            })
+        });
         self.info_log.info(&format!(
             "[{}] compacted {compaction} in {} parts: {} bytes into {} bytes, {} of {} entries dropped, in {micros} us",
             family.name, result.parts, result.bytes_read, result.bytes_written, result.entries_dropped, result.entries_in

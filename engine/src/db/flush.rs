@@ -9,11 +9,13 @@
 //! 6. The charge leaves the pressure; the log's segments that nobody needs any more are released.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Shared;
 use crate::column_family::{FamilyData, FlushStage};
 use crate::env::thread_cpu_micros;
 use crate::error::{Error, Result};
+use crate::event::{Event, FlushCompleted};
 use crate::filename::sst_path;
 use crate::flush::build_l0;
 use crate::manifest::{FamilyEdit, VersionEdit};
@@ -67,6 +69,7 @@ impl Shared {
         // 5. Commit and install.
         let flushed_through = sealed.iter().map(|memtable| memtable.largest_seq()).max().unwrap_or_default();
         let size = file.as_ref().map_or(0, |file| file.size);
+        let written = file.as_ref().map(|file| file.number.0);
         let edit = VersionEdit {
             last_sequence: Some(flushed_through),
             families: vec![FamilyEdit {
@@ -113,6 +116,15 @@ impl Shared {
                 ..LevelWork::default()
             },
         );
+        self.events.push(|| {
+            Event::Flush(FlushCompleted {
+                family: Arc::clone(&family.name),
+                file: written,
+                memtables: sealed.len(),
+                bytes: size,
+                took: Duration::from_micros(micros),
+            })
+        });
         self.info_log.info(&format!(
             "[{}] flushed {} memtables into {number}.sst, {size} bytes, in {micros} us",
             family.name,

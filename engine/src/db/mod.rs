@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use sluicedb_controller::WriteController;
+use sluicedb_controller::{Source, WriteController};
 use sluicedb_wbm::WriteBufferManager;
 
 use self::column_families::Families;
@@ -45,6 +45,7 @@ use crate::column_family::{ColumnFamily, FamilyData};
 use crate::durability::SubscriptionId;
 use crate::env::{Clock, FileLock, FileSystem, TrackedFileSystem};
 use crate::error::{Error, Result};
+use crate::event::{Event, Events};
 use crate::info_log::InfoLog;
 use crate::iter::db_iter::DbIterator;
 use crate::jobs::{Bell, Failure, Workers};
@@ -112,6 +113,13 @@ impl Drop for DurableSubscription {
     }
 }
 
+/// Keeps the writers of one database from the log, see [`Db::lock_wal`]; dropping it lets them go on.
+#[derive(Debug)]
+#[must_use = "dropping it unlocks the log at once"]
+pub struct WalLock {
+    _stop: Source,
+}
+
 /// Everything of an open database that its threads share.
 pub(crate) struct Shared {
     dir: PathBuf,
@@ -123,6 +131,7 @@ pub(crate) struct Shared {
     tracked_fs: Arc<TrackedFileSystem>,
     clock: Arc<dyn Clock>,
     info_log: Arc<InfoLog>,
+    events: Arc<Events>,
     /// Held for as long as the database is open.
     lock: Mutex<Option<Box<dyn FileLock>>>,
 
@@ -212,7 +221,7 @@ impl Shared {
 
     /// Keeps the first failure, which makes the database read-only, and wakes everybody who waits for work to end.
     fn latch_failure(&self, error: &Error) {
-        if self.failure.latch(error) {
+        if self.failure.latch(error, || self.events.push(|| Event::BackgroundError(error.clone()))) {
             for family in self.families.all() {
                 family.data.refuse_flushes();
             }
@@ -421,6 +430,14 @@ impl Db {
     /// Hands what the log buffers to the kernel and, with `sync`, to the device.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
         self.shared().flush_wal(sync)
+    }
+
+    /// Keeps writers from the log until the returned lock is dropped, as for a copy of its files. Writes that had begun are
+    /// handed to the kernel when it returns; later ones wait like in a stop, and with
+    /// [`no_slowdown`](WriteOptions::no_slowdown) return [`Error::Stalled`]. Other databases go on, also on the same
+    /// controller.
+    pub fn lock_wal(&self) -> Result<WalLock> {
+        self.shared().lock_wal()
     }
 
     /// Makes every logged write that was acknowledged before the call durable.

@@ -27,6 +27,7 @@ use crate::cache::{BlockCache, TableCache};
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::env::{FileLock, FileSystem, TrackedFileSystem};
 use crate::error::{Corruption, Error, Result};
+use crate::event::Events;
 use crate::filename::{CURRENT, FileKind, LOCK, parse, sst_path};
 use crate::info_log::InfoLog;
 use crate::jobs::{Bell, Failure, Workers};
@@ -84,7 +85,8 @@ pub(super) fn open(
 
     // 6. The log.
     let purge_bell = Bell::new(&options.clock);
-    let pressure = Pressure::attach(&options, dir, &info_log, &purge_bell)?;
+    let events = Events::new(options.listeners.clone(), &options.clock, &info_log);
+    let pressure = Pressure::attach(&options, dir, &info_log, &events, &purge_bell)?;
     let next_memtable = AtomicU64::new(1);
     let new_memtable = |family: &Arc<str>, options_of_it: &ColumnFamilyOptions| {
         let id = next_memtable.fetch_add(1, Ordering::Relaxed); // only has to be unique and to grow
@@ -156,6 +158,7 @@ pub(super) fn open(
         identity,
         clock: Arc::clone(&options.clock),
         info_log,
+        events,
         lock: Mutex::new(Some(lock)),
         pressure,
         commit: Commit::new(writer),

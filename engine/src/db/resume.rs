@@ -13,6 +13,7 @@ use super::Shared;
 use super::write::Writer;
 use crate::column_family::{ColumnFamily, FlushStage};
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::manifest::VersionEdit;
 
 impl Shared {
@@ -90,7 +91,7 @@ impl Shared {
             self.wal.reopen(published);
             writer.failed_segments.clear();
         }
-        self.failure.clear();
+        self.failure.clear(|| self.events.push(|| Event::Resumed));
         for family in families {
             family.data.accept_flushes();
         }

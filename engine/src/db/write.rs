@@ -18,8 +18,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Shared;
 use super::pressure::Room;
+use super::{Shared, WalLock};
 use crate::batch::WriteBatch;
 use crate::batch::format::{BatchReader, HEADER_LEN};
 use crate::column_family::{FamilyData, FlushStage};
@@ -268,6 +268,19 @@ impl Shared {
     pub(super) fn new_memtable(&self, family: &Arc<str>, options: &ColumnFamilyOptions) -> Arc<Memtable> {
         let id = self.next_memtable.fetch_add(1, Ordering::Relaxed); // only has to be unique and to grow
         self.pressure.new_memtable(family, options, id, self.clock.now_nanos())
+    }
+
+    /// Holds writers until the lock is dropped; what passed the brake before is in the log on return.
+    pub(super) fn lock_wal(&self) -> Result<WalLock> {
+        self.check_writable()?;
+        let lock = WalLock { _stop: self.pressure.lock_wal() };
+        // A write between the brake and its end has room in the queue; behind the brake it takes the lead in its turn.
+        while self.pressure.has_queued() {
+            self.commit.lead().finish([]);
+            std::thread::yield_now();
+        }
+        self.flush_wal(false)?;
+        Ok(lock)
     }
 
     /// Hands what the log buffers to the kernel and, with `sync`, to the device.

@@ -15,7 +15,8 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// Keeps `error` if it is the first, or the first that is not a full disk; says whether it was the first.
-    pub(crate) fn latch(&self, error: &Error) -> bool {
+    /// `on_first` is called in turn with the `then` of [`clear`](Self::clear): it marks, no more.
+    pub(crate) fn latch(&self, error: &Error, on_first: impl FnOnce()) -> bool {
         let mut first = self.first.lock();
         let is_first = first.is_none();
         // A full disk is gone over by itself; anything else that happens meanwhile must not be.
@@ -24,6 +25,9 @@ impl Failure {
             *first = Some(Arc::new(error.clone()));
             // Written under the lock, read without it: who reads true finds the cause under the lock.
             self.failed.store(true, Ordering::Release);
+        }
+        if is_first {
+            on_first();
         }
         is_first
     }
@@ -34,10 +38,12 @@ impl Failure {
         if self.failed.load(Ordering::Acquire) { self.refusal() } else { Ok(()) }
     }
 
-    /// Forgets the failure: the database takes writes again.
-    pub(crate) fn clear(&self) {
-        *self.first.lock() = None;
+    /// Forgets the failure: the database takes writes again. `then` is called before a later failure can be latched.
+    pub(crate) fn clear(&self, then: impl FnOnce()) {
+        let mut first = self.first.lock();
+        *first = None;
         self.failed.store(false, Ordering::Release);
+        then();
     }
 
     /// Whether a full disk is all that keeps the database from taking writes.
@@ -72,10 +78,12 @@ mod tests {
     #[test]
     fn the_first_failure_stays() {
         let failure = Failure::default();
+        let mut told = 0;
         failure.check().unwrap();
-        assert!(failure.latch(&Error::invalid("first", "a")));
-        assert!(!failure.latch(&Error::invalid("second", "b")));
+        assert!(failure.latch(&Error::invalid("first", "a"), || told += 1));
+        assert!(!failure.latch(&Error::invalid("second", "b"), || told += 1));
         let refused = failure.check().unwrap_err().to_string();
         assert!(refused.contains("invalid first: a"), "{refused}");
+        assert_eq!(told, 1);
     }
 }

@@ -184,8 +184,9 @@ impl Memtable {
     ) {
         self.filter.insert(user_key);
         self.rep.insert(user_key, pack_trailer(seq, value_type), value, &mut |bytes| {
-            prepaid.charge(&self.charge, bytes);
+            // First, since the charge may ask for a flush: who holds most is judged with these bytes.
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            prepaid.charge(&self.charge, bytes);
         });
         self.entries.fetch_add(1, Ordering::Relaxed);
         self.largest_seq.fetch_max(seq.get(), Ordering::Release);

@@ -10,6 +10,7 @@ use super::ColumnFamilyOptions;
 use crate::cache::BlockCache;
 use crate::env::{Clock, DiskFileSystem, FileSystem, SystemClock};
 use crate::error::{Error, Result};
+use crate::event::EventListener;
 
 /// How SSTs are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -157,6 +158,8 @@ pub struct DbOptions {
     pub write_buffer_manager: Option<Arc<WriteBufferManager>>,
     /// A controller shared with other databases: one rate for all. Default: none, a private one.
     pub write_controller: Option<Arc<WriteController>>,
+    /// Who is told what the database does, in this order. Default: nobody.
+    pub listeners: Vec<Arc<dyn EventListener>>,
     /// The way to disk. Default: the operating system's files.
     pub file_system: Arc<dyn FileSystem>,
     /// The way to time. Default: the operating system's clocks.
@@ -195,6 +198,7 @@ impl Default for DbOptions {
             block_cache: None,
             write_buffer_manager: None,
             write_controller: None,
+            listeners: Vec::new(),
             file_system: Arc::new(DiskFileSystem),
             clock: Arc::new(SystemClock),
         }

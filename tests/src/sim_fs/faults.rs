@@ -220,11 +220,20 @@ impl Counts {
     }
 }
 
+#[derive(Debug)]
+struct ClosedGate {
+    id: u64,
+    on: Pattern,
+    /// It lets the calls behind the one that it has caught pass.
+    next_only: bool,
+    caught: bool,
+}
+
 /// The faults in waiting, the gates, and the counters.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     waiting: Vec<Fault>,
-    gates: Vec<(u64, Pattern)>,
+    gates: Vec<ClosedGate>,
     next_gate: u64,
     pub(super) calls: Counts,
     pub(super) fired: Counts,
@@ -260,19 +269,26 @@ impl Faults {
         effect
     }
 
-    pub(super) fn close_gate(&mut self, on: Pattern) -> u64 {
+    pub(super) fn close_gate(&mut self, on: Pattern, next_only: bool) -> u64 {
         self.next_gate += 1;
-        self.gates.push((self.next_gate, on));
+        self.gates.push(ClosedGate { id: self.next_gate, on, next_only, caught: false });
         self.next_gate
     }
 
     pub(super) fn open_gate(&mut self, gate: u64) {
-        self.gates.retain(|(id, _)| *id != gate);
+        self.gates.retain(|closed| closed.id != gate);
+    }
+
+    pub(super) fn is_closed(&self, gate: u64) -> bool {
+        self.gates.iter().any(|closed| closed.id == gate)
     }
 
     /// The closed gate that this call has to wait at.
-    pub(super) fn gate_of(&self, op: Op, kind: FileKind) -> Option<u64> {
-        self.gates.iter().find(|(_, on)| on.matches(op, kind)).map(|(id, _)| *id)
+    pub(super) fn gate_of(&mut self, op: Op, kind: FileKind) -> Option<u64> {
+        let holds = |gate: &&mut ClosedGate| gate.on.matches(op, kind) && !(gate.next_only && gate.caught);
+        let gate = self.gates.iter_mut().find(holds)?;
+        gate.caught = true;
+        Some(gate.id)
     }
 }
 

@@ -159,7 +159,13 @@ impl SimFs {
 
     /// Holds every call that matches `on` until the gate opens.
     pub fn gate(&self, on: Pattern) -> Gate {
-        let id = lock(&self.inner.state).faults.close_gate(on);
+        let id = lock(&self.inner.state).faults.close_gate(on, false);
+        Gate { fs: self.clone(), id }
+    }
+
+    /// Holds the next call that matches `on`; those behind it pass.
+    pub fn gate_next(&self, on: Pattern) -> Gate {
+        let id = lock(&self.inner.state).faults.close_gate(on, true);
         Gate { fs: self.clone(), id }
     }
 
@@ -174,7 +180,9 @@ impl SimFs {
         while let Some(gate) = state.faults.gate_of(op, kind) {
             *state.held.entry(gate).or_default() += 1;
             self.inner.changed.notify_all();
-            state = self.inner.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            while state.faults.is_closed(gate) {
+                state = self.inner.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
             *state.held.entry(gate).or_default() -= 1;
         }
         if op.mutates() {

@@ -18,8 +18,7 @@ fn printed(line: &str) -> String {
 }
 
 const SMALL: &str = "pressure --quota-bytes 1000 --delay-start-percent 70 --max-delayed-rate";
-const GIB: &str =
-    "pressure --quota-bytes 1073741824 --delay-start-percent 70 --max-delayed-rate 536870912";
+const GIB: &str = "pressure --quota-bytes 1073741824 --delay-start-percent 70 --max-delayed-rate 536870912";
 
 /// The example of `db-bench.md` 4.4, duplicates and order included.
 #[test]

@@ -10,6 +10,7 @@ use sluicedb_wbm::{MemoryLease, PoolWaitEnded};
 
 use super::Pressure;
 use super::report::name_holder;
+use crate::column_family::ColumnFamily;
 use crate::db::Shared;
 use crate::error::{Error, Result};
 use crate::memtable::Prepaid;
@@ -80,7 +81,7 @@ impl Pressure {
 
     #[inline]
     fn pass_brake(&self, shared: &Shared, bytes: u64, write: &mut Admitted) -> Result<()> {
-        if write.low_pri && !write.paid && self.slows_writers() {
+        if write.low_pri && !write.paid && self.needs_speed_up(shared) {
             self.pass_low_priority(shared, bytes, write)?;
         }
         if write.no_slowdown {
@@ -97,6 +98,13 @@ impl Pressure {
         }
         write.paid = true;
         Ok(())
+    }
+
+    /// Whether writers are held, or compaction is behind with any family.
+    #[cold]
+    fn needs_speed_up(&self, shared: &Shared) -> bool {
+        let behind = |family: &ColumnFamily| family.data.pressure().is_some_and(|it| it.is_behind());
+        self.slows_writers() || shared.families.all().iter().any(behind)
     }
 
     #[cold]

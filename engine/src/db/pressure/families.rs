@@ -3,14 +3,16 @@
 //!
 //! What a family asks for is a pure function of its state ([`sources`]). How flushes run is not known here.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use sluicedb_controller::{Requirement, Source, SourceKind};
 use sluicedb_wbm::{FlushOutcome, FlushTarget, State, TargetGuard};
 
 use super::Pressure;
 use super::sources;
+use super::transitions::{Reason, Transition, state_of};
 use crate::column_family::FamilyData;
 use crate::compaction::score::Score;
 use crate::memtable::Memtable;
@@ -24,9 +26,16 @@ pub(crate) struct FamilyPressure {
     pending: SourceOf,
     /// Entries of `l0` into its states while a compaction of the family ran.
     l0_while_compacting: [AtomicU64; 2],
+    /// So much of it waits for compaction that more of them should run.
+    behind: AtomicBool,
 }
 
 impl FamilyPressure {
+    /// Whether compaction is behind with the family: low-priority writes give way.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Relaxed) // advice
+    }
+
     /// How often each of its sources began to delay and to stop, by name of the cause.
     pub(super) fn counts(&self) -> [(SourceKind, (u64, u64)); 3] {
         [
@@ -47,6 +56,8 @@ impl FamilyPressure {
 #[derive(Debug)]
 struct SourceOf {
     source: Source,
+    /// When it went to its present state, on the database's clock. Used in the family's turn to ask only.
+    since: AtomicU64,
     delays: AtomicU64,
     stops: AtomicU64,
 }
@@ -58,6 +69,7 @@ impl Pressure {
         let target: Weak<dyn FlushTarget> = Arc::downgrade(&(Arc::clone(family) as Arc<dyn FlushTarget>));
         let source = |kind| SourceOf {
             source: self.controller.source(kind),
+            since: AtomicU64::new(self.clock.now_nanos()),
             delays: AtomicU64::new(0),
             stops: AtomicU64::new(0),
         };
@@ -67,16 +79,27 @@ impl Pressure {
             l0: source(SourceKind::L0),
             pending: source(SourceKind::PendingCompactionBytes),
             l0_while_compacting: [AtomicU64::new(0), AtomicU64::new(0)],
+            behind: AtomicBool::new(false),
         };
-        family.set_pressure(Some(Arc::new(pressure)));
+        drop(family.set_pressure(Some(Arc::new(pressure))));
     }
 
     /// Withdraws all that the family asked for; it is asked for no more flushes.
     pub(in crate::db) fn forget_family(&self, family: &FamilyData) {
-        family.set_pressure(None);
+        let Some(gone) = family.set_pressure(None) else { return };
+        {
+            let _turn = family.asking.lock();
+            let nothing = Requirement::Normal;
+            self.ask(family, &gone.memtable_count, nothing, Reason::Memtables { unflushed: 0, most: 0 });
+            self.ask(family, &gone.pending, nothing, Reason::Pending { bytes: 0 });
+            self.ask(family, &gone.l0, nothing, Reason::L0 { files: 0 });
+        }
+        self.tell();
+        drop(gone);
     }
 
-    /// Brings what the family asks for in line with its present state.
+    /// Brings what the family asks for in line with its present state. The caller has the family's turn to ask, and calls
+    /// [`tell`](Self::tell) when it has given it back.
     pub(in crate::db) fn update_family(
         &self,
         family: &FamilyData,
@@ -86,14 +109,60 @@ impl Pressure {
     ) {
         let Some(pressure) = family.pressure() else { return };
         let options = &family.options;
-        pressure.memtable_count.ask(sources::memtable_count(options, unflushed));
-        pressure.pending.ask(sources::pending_bytes(options, score.pending_bytes()));
-        if let Some(state) = pressure.l0.ask(sources::l0(options, score.l0_depth()))
+        let most = options.max_write_buffer_number;
+        self.ask(
+            family,
+            &pressure.memtable_count,
+            sources::memtable_count(options, unflushed),
+            Reason::Memtables { unflushed, most },
+        );
+        let behind = !options.disable_auto_compactions && score.compaction_pressure(options);
+        pressure.behind.store(behind, Ordering::Relaxed); // advice
+        let (bytes, files) = (score.pending_bytes(), score.l0_depth());
+        self.ask(
+            family,
+            &pressure.pending,
+            sources::pending_bytes(options, bytes),
+            Reason::Pending { bytes },
+        );
+        let entered = self.ask(family, &pressure.l0, sources::l0(options, files), Reason::L0 { files });
+        if let Some(state) = entered
             && compacting
         {
             let entered = usize::from(state == State::Stopped);
             pressure.l0_while_compacting[entered].fetch_add(1, Ordering::Relaxed); // statistics
         }
+    }
+
+    /// Asks for `asks`, and notes a change of state; the state that the source enters by it, if it is a new one that
+    /// holds writers.
+    fn ask(&self, family: &FamilyData, of: &SourceOf, asks: Requirement, reason: Reason) -> Option<State> {
+        let (previous, current) = (state_of(&of.source.require(asks)), state_of(&asks));
+        if previous == current {
+            return None;
+        }
+        let now = self.clock.now_nanos();
+        let since = of.since.swap(now, Ordering::Relaxed); // the turn to ask orders it
+        self.transitions.note(&Transition {
+            family: &family.name,
+            source: of.source.id(),
+            previous,
+            asks,
+            reason,
+            max_rate: self.controller.max_rate(),
+            lasted: Duration::from_nanos(now.saturating_sub(since)),
+        });
+        match current {
+            State::Normal => return None,
+            State::Delayed => of.delays.fetch_add(1, Ordering::Relaxed), // statistics
+            State::Stopped => of.stops.fetch_add(1, Ordering::Relaxed),  // statistics
+        };
+        Some(current)
+    }
+
+    /// Writes the changes that were noted into LOG; with no lock held.
+    pub(in crate::db) fn tell(&self) {
+        self.transitions.write();
     }
 
     /// A flush of `bytes` is queued: its memtables are sealed.
@@ -134,25 +203,6 @@ impl Pressure {
 }
 
 impl SourceOf {
-    /// Asks for `ask`; the state that the source enters by it, if it is a new one that holds writers.
-    fn ask(&self, ask: Requirement) -> Option<State> {
-        let state = |requirement: &Requirement| match requirement {
-            Requirement::Normal => State::Normal,
-            Requirement::Delayed(_) => State::Delayed,
-            Requirement::Stopped => State::Stopped,
-        };
-        let (before, now) = (state(&self.source.require(ask)), state(&ask));
-        if before == now {
-            return None;
-        }
-        match now {
-            State::Normal => return None,
-            State::Delayed => self.delays.fetch_add(1, Ordering::Relaxed), // statistics
-            State::Stopped => self.stops.fetch_add(1, Ordering::Relaxed),  // statistics
-        };
-        Some(now)
-    }
-
     fn counts(&self) -> (u64, u64) {
         (self.delays.load(Ordering::Relaxed), self.stops.load(Ordering::Relaxed)) // statistics
     }

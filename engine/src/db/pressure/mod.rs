@@ -10,26 +10,32 @@
 //! | the way of one write                            | [`admit`](mod@admit)   |
 //! | column families: flushes and what each asks for | [`families`]           |
 //! | what a family asks for, as pure functions       | [`sources`]            |
+//! | LOG lines and events of what families ask for   | [`transitions`]        |
 //! | properties and statistics                       | [`report`]             |
 
 mod admit;
 mod families;
 mod report;
 mod sources;
+mod transitions;
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sluicedb_controller::{Client, ControllerOptions, Interrupt, InvalidOption, WriteController};
+use sluicedb_controller::{
+    Client, ControllerOptions, Interrupt, InvalidOption, Source, SourceKind, WriteController,
+};
 use sluicedb_wbm::{
     Database, Holder, MemoryPool, PressureChange, PressureObserver, SinkGuard, SourceId, State, WbmOptions,
     WriteBufferManager,
 };
 
 use self::report::name_holder;
+use self::transitions::Transitions;
 use crate::env::Clock;
 use crate::error::{Error, Result};
+use crate::event::{Event, Events, StallConditions};
 use crate::info_log::InfoLog;
 use crate::jobs::Bell;
 use crate::memtable::Memtable;
@@ -52,6 +58,7 @@ pub(crate) struct Pressure {
     /// Taken away when the database closes.
     sink: Mutex<Option<SinkGuard>>,
     _observer: Arc<Observer>,
+    transitions: Transitions,
     queue: MemoryPool,
     clock: Arc<dyn Clock>,
     stall_timeout: Option<Duration>,
@@ -66,6 +73,7 @@ impl Pressure {
         options: &DbOptions,
         dir: &Path,
         info_log: &Arc<InfoLog>,
+        events: &Arc<Events>,
         housekeeping: &Arc<Bell>,
     ) -> Result<Self> {
         let invalid = |error: InvalidOption| Error::out_of_range(error.name, error.range, error.given);
@@ -89,8 +97,11 @@ impl Pressure {
             }
         };
         let name = dir.display().to_string();
-        let observer =
-            Arc::new(Observer { info_log: Arc::clone(info_log), housekeeping: Arc::clone(housekeeping) });
+        let observer = Arc::new(Observer {
+            info_log: Arc::clone(info_log),
+            events: Arc::clone(events),
+            housekeeping: Arc::clone(housekeeping),
+        });
         let told: Weak<dyn PressureObserver> =
             Arc::downgrade(&(Arc::clone(&observer) as Arc<dyn PressureObserver>));
         let database = manager.register(name.as_str(), Some(told));
@@ -104,6 +115,7 @@ impl Pressure {
             client,
             sink: Mutex::new(Some(sink)),
             _observer: observer,
+            transitions: Transitions::new(info_log, events),
             queue: MemoryPool::new(options.commit_queue_bytes, Arc::clone(clock)),
             clock: Arc::clone(clock),
             stall_timeout: options.stall_timeout,
@@ -146,6 +158,19 @@ impl Pressure {
     }
 }
 
+/// The lock of the log.
+impl Pressure {
+    /// Holds the writers of this database, and of no other on its controller, until dropped.
+    pub(in crate::db) fn lock_wal(&self) -> Source {
+        self.client.lock_wal()
+    }
+
+    /// Whether a write that the brake has let pass is not done yet.
+    pub(in crate::db) fn has_queued(&self) -> bool {
+        self.queue.stats().used > 0
+    }
+}
+
 /// Failure, closing, housekeeping.
 impl Pressure {
     /// The database refuses writes from now on: who waits gets its error, and what it holds is out of the pressure, since
@@ -167,8 +192,9 @@ impl Pressure {
         self.queue.close();
     }
 
-    /// The last step of closing: nothing is told, asked or held any more.
+    /// The last step of closing: nothing is told, asked or held any more, and what is in memory counts as pinned.
     pub(in crate::db) fn end_close(&self) {
+        self.database.set_read_only();
         let sink = self.sink.lock().take();
         drop(sink);
     }
@@ -183,10 +209,11 @@ impl Pressure {
     }
 }
 
-/// Writes the manager's changes of state into LOG, and wakes the housekeeping.
+/// Writes the manager's changes of state into LOG, tells listeners, and wakes the housekeeping.
 #[derive(Debug)]
 struct Observer {
     info_log: Arc<InfoLog>,
+    events: Arc<Events>,
     housekeeping: Arc<Bell>,
 }
 
@@ -195,6 +222,15 @@ impl PressureObserver for Observer {
         let stopped = change.current.state() == State::Stopped;
         let level = if stopped { log::Level::Warn } else { log::Level::Info };
         self.info_log.line(level, &change.to_string());
+        self.events.push(|| Event::Pressure(change.clone()));
+        self.events.push(|| {
+            Event::Stall(StallConditions {
+                family: None,
+                previous: change.previous.state(),
+                current: change.current.state(),
+                cause: SourceKind::WriteBufferManager,
+            })
+        });
         self.housekeeping.ring();
     }
 
