@@ -152,7 +152,7 @@ fn a_delay_then_a_stop_over_four_databases() {
             }
         });
         last.wait_for_background_work().unwrap();
-        assert_eq!((files(last), files(&all[0].1)), (1, 0));
+        assert_eq!(files(last), 1, "it held most");
     });
 }
 
@@ -329,16 +329,10 @@ fn a_timeout_names_the_holders() {
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| db.put_opt("k", "1", &patient));
             until_parked(db, 1);
-            while !writer.is_finished() {
-                until("the writer waits for a slice, or ends", || {
-                    db.write_controller().stats().parked == 1 && clock.next_deadline().is_some()
-                        || writer.is_finished()
-                });
-                if !writer.is_finished()
-                    && let Some(deadline) = clock.next_deadline()
-                {
-                    clock.set(deadline);
-                }
+            for _ in 0..5 {
+                // The writer, the housekeeping and the compaction thread wait; the flush thread is held.
+                clock.wait_until_waiting(3);
+                clock.advance(Duration::from_secs(1));
             }
             match writer.join().unwrap() {
                 Err(Error::Stalled { cause, waited, holders }) => {
@@ -426,6 +420,7 @@ fn family_stops_name_the_work_that_ends_them() {
         let gate = hold_flushes(&fs);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| (0..40_u8).try_for_each(|key| db.put([key], [1; 10_000])));
+            gate.wait_until_reached();
             until_parked(&db, 1);
             assert_eq!(number(&db, "sluicedb.pressure", "flushes-running"), 1);
             assert!(db.property("sluicedb.pressure-sources").unwrap().contains("memtable-count"));

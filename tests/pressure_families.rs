@@ -156,7 +156,7 @@ fn the_strictest_family_rules() {
             for _ in 0..count {
                 db.put_cf(&other, "a", "1").unwrap();
                 db.put_cf(&other, "z", "1").unwrap();
-                db.flush_cf(&other).unwrap();
+                flush(&db, "other");
             }
         };
         raise_other(14);
@@ -186,12 +186,12 @@ fn either_family_speeds_compaction_up() {
         for _ in 0..2 {
             db.put_cf(&other, "a", "1").unwrap();
             db.put_cf(&other, "z", "1").unwrap();
-            db.flush_cf(&other).unwrap();
+            flush(&db, "other");
         }
         let running = || db.property_int("rocksdb.num-running-compactions").unwrap();
         assert_eq!(running(), 1, "two due, one allowed");
         db.put("a", "1").unwrap();
-        db.flush().unwrap();
+        flush(&db, "default");
         assert_eq!(running(), 1, "3 files are few");
         db.put("a", "1").unwrap();
         db.put("z", "1").unwrap();
@@ -221,7 +221,7 @@ fn the_hard_limit_parks() {
         };
         for _ in 0..4 {
             fill();
-            db.flush().unwrap();
+            flush(&db, "default");
         }
         fill();
         let gate = flush_and_hold_compaction(&fs, &db);
@@ -229,7 +229,7 @@ fn the_hard_limit_parks() {
         let mut more = 0;
         while !db.write_controller().is_stopped() && more < 5 {
             fill();
-            db.flush().unwrap();
+            flush(&db, "default");
             more += 1;
         }
         assert!(db.property("sluicedb.pressure-sources").unwrap().contains("stopped"), "{more} more files");
@@ -268,7 +268,9 @@ fn triggers_hold_from_the_open_on() {
         let db = Db::open("/db", plain).unwrap();
         add_l0(&db, 2);
         db.close().unwrap();
-        for (slowdown, stop, expected) in [(2, 2, (true, false)), (2, 9, (false, true)), (3, 3, (false, false))] {
+        for (slowdown, stop, expected) in
+            [(2, 2, (true, false)), (2, 9, (false, true)), (3, 3, (false, false))]
+        {
             let image = fs.crash(sluicedb_tests::sim_fs::CrashMode::Kill, 1);
             let gate = image.gate(Pattern::op(Op::Create).on(FileKind::Sst));
             let mut options = l0_options(&image, clock, slowdown, stop);
@@ -307,10 +309,11 @@ fn waits_follow_l0_alone() {
                 let db = &db;
                 let writer = scope.spawn(move || db.write(batch(len)));
                 until_asleep(db, 1);
+                until("it sleeps", || clock.next_deadline().is_some());
                 clock.set(clock.next_deadline().expect("it sleeps until it has paid"));
                 writer.join().unwrap().unwrap();
             });
-            db.flush().unwrap();
+            flush(&db, "default");
         }
         let slept = db.statistics().stall_delay_micros;
         assert!((1_297_395..=1_297_396).contains(&slept), "{slept} us in all");
@@ -341,7 +344,7 @@ fn what_is_gone_asks_for_nothing() {
             db.put_cf(&family, "a", "1").unwrap();
             db.put_cf(&family, "z", "1").unwrap();
             if round < 9 {
-                db.flush_cf(&family).unwrap();
+                flush(&db, "other");
             }
         }
         let gate = flush_and_hold_compaction(&fs, &db);

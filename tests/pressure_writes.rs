@@ -334,7 +334,7 @@ fn a_stop_speeds_compaction_up() {
             for _ in 0..2 {
                 db.put_cf(&family, "a", "1").unwrap();
                 db.put_cf(&family, "z", "1").unwrap();
-                db.flush_cf(&family).unwrap();
+                flush(&db, family.name());
             }
         }
         let running = || db.property_int("rocksdb.num-running-compactions").unwrap();

@@ -72,6 +72,8 @@ pub(crate) struct FamilyData {
     stage: AtomicU8,
     /// A flush job works on it.
     flushing: AtomicBool,
+    /// The same, until the manager is about to be told that the flush ended: then it may ask for the next.
+    in_flight: AtomicBool,
     /// The database takes no writes and flushes nothing any more.
     refuses: AtomicBool,
     flush_bell: Arc<Bell>,
@@ -103,6 +105,7 @@ impl FamilyData {
             pin: RwLock::new(Arc::new(first)),
             stage: AtomicU8::new(FlushStage::Idle as u8),
             flushing: AtomicBool::new(false),
+            in_flight: AtomicBool::new(false),
             refuses: AtomicBool::new(false),
             flush_bell,
             pressure: Mutex::new(None),
@@ -199,10 +202,20 @@ impl FamilyData {
 
     /// Takes the right to flush the family; one job at a time has it.
     pub(crate) fn begin_flush(&self) -> bool {
-        !self.flushing.swap(true, Ordering::AcqRel)
+        let begun = !self.flushing.swap(true, Ordering::AcqRel);
+        if begun {
+            self.in_flight.store(true, Ordering::Release);
+        }
+        begun
+    }
+
+    /// The flush frees nothing more; the right to flush is given back a little later.
+    pub(crate) fn leave_flight(&self) {
+        self.in_flight.store(false, Ordering::Release);
     }
 
     pub(crate) fn end_flush(&self) {
+        self.leave_flight();
         self.flushing.store(false, Ordering::Release);
     }
 
@@ -214,7 +227,7 @@ impl FamilyData {
 impl FlushTarget for FamilyData {
     fn reclaimable(&self) -> Reclaimable {
         let pinned = self.pin();
-        let flushing = self.is_flushing();
+        let flushing = self.in_flight.load(Ordering::Acquire);
         let mutable = pinned.mutable.bytes();
         let sealed: u64 =
             if flushing { 0 } else { pinned.sealed.iter().map(|memtable| memtable.bytes()).sum() };

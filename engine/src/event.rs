@@ -28,8 +28,9 @@ const MOST_WAITING: usize = 1 << 16;
 /// Called from one thread of the database, one call at a time, in the order in which things happened, and with no lock
 /// held: every method of every database may be called, also writes, flushes and [`Db::close`](crate::Db::close). A slow
 /// listener delays what is told next, nothing else. A panic is caught and written to LOG. All that happened before
-/// `close` began is told before it returns. A listener that keeps its own [`Db`](crate::Db) must let go of it, or the
-/// two keep each other; two listeners must not close each other's database.
+/// `close` began is told before it returns, or, when a listener closes, after that call of it. A listener that keeps its
+/// own [`Db`](crate::Db) must let go of it, or the two keep each other; two listeners must not close each other's
+/// database.
 pub trait EventListener: Send + Sync {
     /// The manager that the database's memtables are charged to went to another state: normal, delayed, stopped. A
     /// change of the step alone is none.

@@ -9,6 +9,7 @@
 //! | [`pressure`] | databases on a still clock, stops that begin and end when a test says |
 //! | [`cases`] | running seeded cases, and the watchdog |
 //! | [`kinds`] | one seeded case each of the kinds of `reliability.md` section 3 |
+//! | [`torture`] | the long run over all kinds |
 //!
 //! Nothing here sleeps. Only the watchdog looks at real time.
 
@@ -19,3 +20,4 @@ pub mod model;
 pub mod pressure;
 pub mod rng;
 pub mod sim_fs;
+pub mod torture;

@@ -106,6 +106,7 @@ pub fn flush_and_hold_compaction(fs: &SimFs, db: &Db) -> Gate {
         compaction
     });
     compaction.wait_until_reached();
+    settle(db);
     compaction
 }
 
@@ -114,8 +115,19 @@ pub fn add_l0(db: &Db, count: u32) {
     for _ in 0..count {
         db.put("a", "1").expect("a write");
         db.put("z", "1").expect("a write");
-        db.flush().expect("a flush");
+        flush(db, "default");
     }
+}
+
+/// Flushes a family, and waits until the shape that it has then is known to the brake.
+pub fn flush(db: &Db, family: &str) {
+    db.flush_cf(&db.column_family(family).expect("the family is there")).expect("a flush");
+    settle(db);
+}
+
+/// Waits until no flush runs: one tells the brake after its file is installed.
+pub fn settle(db: &Db) {
+    until("no flush runs", || db.property_int("rocksdb.num-running-flushes") == Some(0));
 }
 
 /// Files in all levels of `default`.

@@ -57,13 +57,16 @@ impl WriteBufferManager {
         if self.pressure() != Pressure::Stopped {
             return Liveness::NotStopped;
         }
-        // What an engine has reported it will also end; only requests may have been lost.
-        if self.targets().report().frees {
+        // What an engine has reported it will also end; only requests may have been lost. An advance is looked at before the
+        // survey: one that has been used up by then is in a memtable that the survey sees.
+        if self.targets().report().frees || self.advances().load(Ordering::SeqCst) > 0 {
             return Liveness::UnderWay;
         }
         let mut candidates = self.targets().survey();
         let lost = self.targets().forget_lost(&candidates, self.now(), LOST_AFTER);
         self.liveness().lost_requests.fetch_add(lost, Ordering::Relaxed); // statistics
+        // A flush that has not been reported yet, or whose end has not: that report leads to the next look.
+        let pending = candidates.iter().any(|candidate| candidate.reclaimable.pending);
         candidates.retain(is_candidate);
         candidates.sort_by_key(|candidate| rank(&candidate.reclaimable));
         loop {
@@ -82,6 +85,7 @@ impl WriteBufferManager {
                     }
                 }
                 Ok(None) if self.targets().report().retrying > 0 => return Liveness::Retrying,
+                Ok(None) if pending => return Liveness::UnderWay,
                 Ok(None) => return Liveness::Stuck,
             }
         }

@@ -99,7 +99,7 @@ impl Signal {
             transitions: Mutex::default(),
         };
         let edges = signal.publisher.lock().edges(Pressure::Normal);
-        signal.show(Pressure::Normal, edges);
+        signal.show(edges);
         signal
     }
 
@@ -157,10 +157,20 @@ impl Signal {
         loop {
             let used = usage.used.load(Ordering::SeqCst);
             let wanted = publisher.pressure(used, usage.load_of(used));
-            self.show(wanted, publisher.edges(wanted));
+            let edges = publisher.edges(wanted);
+            let stops = wanted == Pressure::Stopped;
+            self.published.store(wanted.code(), Ordering::SeqCst);
+            if !stops {
+                self.show(edges);
+            }
             if wanted != publisher.published {
-                stop_began |= wanted == Pressure::Stopped;
+                stop_began |= stops;
                 self.tell(publisher, wanted, used, clock);
+            }
+            if stops {
+                // Not before every sink is told: until then whoever charges must find the ranges left and wait for the lock, or
+                // writers behind a sink that is told late would pass the quota without bound.
+                self.show(edges);
             }
             if !self.is_stale(usage, usage.used.load(Ordering::SeqCst)) {
                 return stop_began;
@@ -184,9 +194,8 @@ impl Signal {
         }
     }
 
-    /// Shows the pressure and its ranges to whoever moves bytes.
-    fn show(&self, pressure: Pressure, edges: Edges) {
-        self.published.store(pressure.code(), Ordering::SeqCst);
+    /// Shows the ranges of the published pressure to whoever moves bytes.
+    fn show(&self, edges: Edges) {
         self.used_from.store(edges.used.0, Ordering::SeqCst);
         self.used_to.store(edges.used.1, Ordering::SeqCst);
         self.load_from.store(edges.load.0, Ordering::SeqCst);

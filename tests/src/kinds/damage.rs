@@ -100,7 +100,14 @@ pub fn read_all(fs: &SimFs, seed: u64, map: &Map, damaged: &[PathBuf]) -> Result
 /// # Errors
 ///
 /// A wrong value, or an error that names another file.
-pub fn flip_table(fs: &SimFs, seed: u64, map: &Map, path: &Path, at: usize, mask: u8) -> Result<bool, String> {
+pub fn flip_table(
+    fs: &SimFs,
+    seed: u64,
+    map: &Map,
+    path: &Path,
+    at: usize,
+    mask: u8,
+) -> Result<bool, String> {
     let good = fs.bytes(path);
     fs.flip(path, at, mask);
     let seen = read_all(fs, seed, map, &[path.to_owned()]);
@@ -113,7 +120,14 @@ pub fn flip_table(fs: &SimFs, seed: u64, map: &Map, path: &Path, at: usize, mask
 /// # Errors
 ///
 /// Missing data, or an error that is not about damage.
-pub fn flip_manifest(fs: &SimFs, seed: u64, map: &Map, path: &Path, at: usize, mask: u8) -> Result<bool, String> {
+pub fn flip_manifest(
+    fs: &SimFs,
+    seed: u64,
+    map: &Map,
+    path: &Path,
+    at: usize,
+    mask: u8,
+) -> Result<bool, String> {
     // Opening writes: each flip gets a copy of its own.
     let copy = fs.crash(CrashMode::Kill, 1);
     copy.flip(path, at, mask);
@@ -144,7 +158,9 @@ impl Flips {
     pub fn new(seed: u64) -> Self {
         let (fs, map) = build(seed, 2);
         let mut files = fs.files(Path::new(DB));
-        files.retain(|path| matches!(FileKind::of(path), FileKind::Sst | FileKind::Manifest | FileKind::Current));
+        files.retain(|path| {
+            matches!(FileKind::of(path), FileKind::Sst | FileKind::Manifest | FileKind::Current)
+        });
         let files = files.into_iter().map(|path| (path.clone(), fs.bytes(&path).len() as u64 * 8)).collect();
         Self { seed, fs, map, files }
     }

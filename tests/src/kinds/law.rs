@@ -7,16 +7,19 @@
 use std::sync::Arc;
 
 use sluicedb::{
-    ControllerOptions, DelayStep, Fraction, Pressure, Quota, Requirement, SourceKind, SystemClock, WbmOptions,
-    WriteBufferManager, WriteController, derived_rate,
+    ControllerOptions, DelayStep, Fraction, Pressure, Quota, Requirement, SourceKind, SystemClock,
+    WbmOptions, WriteBufferManager, WriteController, derived_rate,
 };
 
 use crate::rng::Rng;
 
 const MIB: u64 = 1 << 20;
 
+/// A table: whether everything in it is as the law says.
+pub type Table = fn() -> Result<(), String>;
+
 /// The tables, in the order in which the runner counts them.
-pub const TABLES: [(&str, fn() -> Result<(), String>); 10] = [
+pub const TABLES: [(&str, Table); 10] = [
     ("the published numbers", published_numbers),
     ("99 steps for many quotas and percentages", ninety_nine_steps),
     ("tiny quotas, every byte", tiny_quotas),
@@ -233,15 +236,18 @@ fn strictest() -> Result<(), String> {
     drop(pending);
     equal!((controller.rate(), controller.is_holding()), (16 * MIB, false), "S1, nobody");
 
-    let (first, second) =
-        (source(SourceKind::WriteBufferManager, delayed(60)), source(SourceKind::WriteBufferManager, delayed(30)));
+    let (first, second) = (
+        source(SourceKind::WriteBufferManager, delayed(60)),
+        source(SourceKind::WriteBufferManager, delayed(30)),
+    );
     equal!(controller.rate(), 6_710_886, "S2, two managers");
     drop(first);
     equal!(controller.rate(), 11_744_051, "S2, one manager");
     drop(second);
 
     let sources = [source(SourceKind::WriteBufferManager, delayed(50)), source(SourceKind::L0, ratio(1, 4))];
-    for (max, rate) in [(16 * MIB, 4_194_304), (1_000_000, 250_000), (10_000, 10_000), (16 * MIB, 4_194_304)] {
+    for (max, rate) in [(16 * MIB, 4_194_304), (1_000_000, 250_000), (10_000, 10_000), (16 * MIB, 4_194_304)]
+    {
         controller.set_max_rate(max);
         equal!(controller.rate(), rate, "S3, a maximum of {max}");
     }
@@ -309,16 +315,29 @@ fn publications() -> Result<(), String> {
     let second = manager.register("second", None);
     let _again = second.attach_sink(brakes[0].clone());
     let charge = database.open_charge(&Arc::from("f"));
-    let mut before = (0, manager.stats().publications, brakes.each_ref().map(|brake| brake.stats().publications));
+    let mut before =
+        (0, manager.stats().publications, brakes.each_ref().map(|brake| brake.stats().publications));
     let mut rng = Rng::new(12);
     for round in 0..5_000 {
         let used = charge.bytes();
-        let target = if rng.chance(70) { used.saturating_add(rng.below(61)).saturating_sub(30) } else { rng.below(10_100) };
-        if target > used { charge.grow(target - used) } else { charge.give_back(used - target) }
+        let target = if rng.chance(70) {
+            used.saturating_add(rng.below(61)).saturating_sub(30)
+        } else {
+            rng.below(10_100)
+        };
+        if target > used {
+            charge.grow(target - used)
+        } else {
+            charge.give_back(used - target)
+        }
         let now = code(10_000, 70, target);
         let changes = u64::from(now != before.0);
         equal!(manager.pressure().code(), now, "round {round}, U {target}");
-        equal!(manager.stats().publications - before.1, changes, "round {round}, U {used} -> {target}: publications");
+        equal!(
+            manager.stats().publications - before.1,
+            changes,
+            "round {round}, U {used} -> {target}: publications"
+        );
         before.1 += changes;
         for (brake, count) in brakes.iter().zip(&mut before.2) {
             *count += changes;
@@ -373,7 +392,11 @@ fn settings() -> Result<(), String> {
     manager.set_quota_bytes(9_000);
     equal!(brake.is_stopped(), true, "U = Q");
     drop(sink);
-    equal!((brake.is_stopped(), brake.rate()), (false, 16 * MIB), "the last database of the controller leaves");
+    equal!(
+        (brake.is_stopped(), brake.rate()),
+        (false, 16 * MIB),
+        "the last database of the controller leaves"
+    );
     Ok(())
 }
 
@@ -419,7 +442,11 @@ fn threads() -> Result<(), String> {
                     for _ in 0..500 {
                         let target = rng.range(800, 1_400);
                         let bytes = charge.bytes();
-                        if target > bytes { charge.grow(target - bytes) } else { charge.give_back(bytes - target) }
+                        if target > bytes {
+                            charge.grow(target - bytes)
+                        } else {
+                            charge.give_back(bytes - target)
+                        }
                     }
                 });
             }

@@ -4,6 +4,12 @@
 pub mod crash;
 pub mod crash_families;
 pub mod crash_writers;
+pub mod damage;
 pub mod faults;
+pub mod kill;
+pub mod law;
 pub mod model;
+mod stall_stage;
+pub mod stalls;
 pub mod tidy;
+pub mod torn;

@@ -4,8 +4,8 @@
 //! each writer ended. [`Stage::judge`] holds the rules of the table to all that. What a scenario does is not known here.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sluicedb::{
@@ -49,6 +49,8 @@ pub(super) struct Stage {
     ahead: u64,
     queue_bytes: u64,
     peak: AtomicU64,
+    /// The manager's statistics when the peak was beyond its bound.
+    beyond: Mutex<String>,
     largest: AtomicU64,
     writers: AtomicU64,
     /// Writers that have ended, by the member they write to first.
@@ -126,7 +128,18 @@ impl Stage {
         let quota = AtomicU64::new(plan.quota);
         let ended = members.iter().map(|_| AtomicU64::new(0)).collect();
         let (peak, largest, writers) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { members, manager, quota, ahead, queue_bytes, peak, largest, writers, ended })
+        Ok(Self {
+            members,
+            manager,
+            quota,
+            ahead,
+            queue_bytes,
+            peak,
+            beyond: Mutex::default(),
+            largest,
+            writers,
+            ended,
+        })
     }
 
     /// Lets flushes go on.
@@ -231,7 +244,8 @@ impl Stage {
         self.open_gates();
         let (peak, bound) = (self.peak.load(Ordering::SeqCst), self.bound());
         if peak > bound {
-            return Err(format!("{peak} bytes were in use, at most {bound} are allowed"));
+            let beyond = self.beyond.lock().unwrap_or_else(PoisonError::into_inner);
+            return Err(format!("{peak} bytes were in use, at most {bound} are allowed: {beyond}"));
         }
         self.go_on(&excused)?;
         for ack in ends.iter().flat_map(|end| &end.acknowledged) {
@@ -290,6 +304,15 @@ impl Stage {
         if took > SOON * 2 { Err(format!("writing on after the stall took {took:?}")) } else { Ok(()) }
     }
 
+    /// Notes the memory in use.
+    fn look(&self) {
+        let used = self.manager.usage_report().used;
+        if used > self.peak.fetch_max(used, Ordering::SeqCst) && used > self.bound() {
+            let mut beyond = self.beyond.lock().unwrap_or_else(PoisonError::into_inner);
+            *beyond = format!("{:?}", self.manager.stats());
+        }
+    }
+
     /// `pressure` section 4: quota - 1, and what had been admitted and not yet charged: at most one batch of each writer,
     /// at most what the queue of each database takes; a charge unit for each mutable memtable; 1 %.
     fn bound(&self) -> u64 {
@@ -325,7 +348,7 @@ impl Writer {
         let mut count = 0;
         while outcome.is_ok() && !done.load(Ordering::SeqCst) {
             outcome = self.write(stage, count, &mut acknowledged);
-            stage.peak.fetch_max(stage.manager.usage_report().used, Ordering::SeqCst);
+            stage.look();
             count += 1;
         }
         stage.ended[member].fetch_add(1, Ordering::SeqCst);

@@ -196,6 +196,7 @@ impl Pressure {
             true => FlushOutcome::Done,
             false => FlushOutcome::Failed,
         };
+        family.leave_flight(); // first: the manager may ask this very family for the next flush
         if let Some(pressure) = family.pressure() {
             pressure.target.flush_ended(outcome);
         }
