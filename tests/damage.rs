@@ -2,87 +2,14 @@
 //!
 //! `reliability R9` and `R10` for tables, MANIFEST, CURRENT and OPTIONS; damage to the log is in `recovery.rs`.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use sluicedb::{Compression, Db, DbOptions, Error, ReadMode, ReadOptions};
+use sluicedb::{Db, Error, ReadOptions};
 use sluicedb_tests::cases::run_cases;
-use sluicedb_tests::model::{Map, read_family};
+use sluicedb_tests::kinds::damage::{DB, build, options, read_all};
+use sluicedb_tests::model::read_family;
 use sluicedb_tests::rng::Rng;
-use sluicedb_tests::sim_fs::{CrashMode, Effect, Fault, FileKind, Op, Pattern, SimFs};
-
-const DB: &str = "/db";
-
-fn options(fs: &SimFs, seed: u64) -> DbOptions {
-    let mut options = DbOptions::default();
-    options.file_system = Arc::new(fs.clone());
-    options.block_cache_size = 0;
-    options.wal_segment_bytes = 64 << 10;
-    options.column_family.block_size = 256;
-    options.column_family.disable_auto_compactions = true;
-    options.column_family.compression =
-        if seed.is_multiple_of(2) { Compression::None } else { Compression::Lz4 };
-    options.read_mode = if seed % 4 < 2 { ReadMode::Mmap } else { ReadMode::Pread };
-    options
-}
-
-/// A closed database of some tables, and what it holds.
-fn build(seed: u64, tables: u32) -> (SimFs, Map) {
-    let fs = SimFs::new(seed);
-    let mut rng = Rng::new(seed);
-    let mut map = Map::new();
-    let db = Db::open(DB, options(&fs, seed)).unwrap();
-    for table in 0..tables {
-        for _ in 0..25 {
-            let key = format!("key{:03}", rng.below(60)).into_bytes();
-            if rng.chance(85) {
-                let value = format!("value {table} {}", "x".repeat(rng.below(60) as usize)).into_bytes();
-                db.put(&key, &value).unwrap();
-                map.insert(key, value);
-            } else {
-                db.delete(&key).unwrap();
-                map.remove(&key);
-            }
-        }
-        db.flush().unwrap();
-    }
-    db.close().unwrap();
-    drop(db);
-    (fs.crash(CrashMode::DropUnsynced, seed), map)
-}
-
-/// What opening and reading everything gave: whether an error was seen, or why what was seen is wrong.
-fn read_all(fs: &SimFs, seed: u64, map: &Map, damaged: &[PathBuf]) -> Result<bool, String> {
-    let named = |error: Error| match error {
-        Error::Corruption { path, .. } if damaged.contains(&path) => Ok(()),
-        error => Err(format!("{} damaged, but: {error}", damaged[0].display())),
-    };
-    let db = match Db::open(DB, options(fs, seed)) {
-        Ok(db) => db,
-        Err(error) => return named(error).map(|()| true),
-    };
-    let mut noticed = false;
-    for number in 0..60 {
-        let key = format!("key{number:03}").into_bytes();
-        match db.get(&key) {
-            Ok(found) if found.as_deref() == map.get(&key).map(|value| &value[..]) => {}
-            Ok(_) => {
-                return Err(format!("a wrong value for {number} out of a damaged {}", damaged[0].display()));
-            }
-            Err(error) => {
-                named(error)?;
-                noticed = true;
-            }
-        }
-    }
-    // Iterating gives everything or an error.
-    match read_family(&db, &db.default_column_family(), &ReadOptions::default()) {
-        Ok(found) if found == *map => {}
-        Ok(_) => return Err(format!("a wrong scan out of a damaged {}", damaged[0].display())),
-        Err(_) => noticed = true,
-    }
-    Ok(noticed)
-}
+use sluicedb_tests::sim_fs::{CrashMode, Effect, Fault, FileKind, Op, Pattern};
 
 /// `reliability R9`: a flipped bit in a table gives an error naming that table, or nothing at all when it is not needed;
 /// a wrong value never.
