@@ -6,9 +6,8 @@ use std::path::Path;
 
 use sluicedb::{Db, Error, ReadOptions};
 use sluicedb_tests::cases::run_cases;
-use sluicedb_tests::kinds::damage::{DB, build, options, read_all};
+use sluicedb_tests::kinds::damage::{DB, build, exchange, flip_manifest, flip_table, misplace, options};
 use sluicedb_tests::model::read_family;
-use sluicedb_tests::rng::Rng;
 use sluicedb_tests::sim_fs::{CrashMode, Effect, Fault, FileKind, Op, Pattern};
 
 /// `reliability R9`: a flipped bit in a table gives an error naming that table, or nothing at all when it is not needed;
@@ -22,13 +21,9 @@ fn a_flipped_bit_in_a_table_is_noticed() {
     run_cases("a_flipped_bit_in_a_table_is_noticed", 0, 4, |seed| {
         let (fs, map) = build(seed, 2);
         for path in fs.files_ending(Path::new(DB), ".sst") {
-            let good = fs.bytes(&path);
-            for at in (seed as usize..good.len()).step_by(7) {
-                fs.flip(&path, at, 1 << (at % 8));
+            for at in (seed as usize..fs.bytes(&path).len()).step_by(7) {
                 flips += 1;
-                let seen = read_all(&fs, seed, &map, std::slice::from_ref(&path));
-                noticed += u32::from(seen.map_err(|why| format!("byte {at} of {}: {why}", good.len()))?);
-                fs.put_bytes(&path, &good);
+                noticed += u32::from(flip_table(&fs, seed, &map, &path, at, 1 << (at % 8))?);
             }
         }
         Ok(())
@@ -47,26 +42,9 @@ fn a_flipped_bit_in_the_manifest_is_noticed() {
         paths.retain(|path| matches!(FileKind::of(path), FileKind::Manifest | FileKind::Current));
         assert_eq!(paths.len(), 2);
         for path in paths {
-            let good = fs.bytes(&path);
-            for at in 0..good.len() {
-                // Opening writes: each flip gets a copy of its own.
-                let copy = fs.crash(CrashMode::Kill, 1);
-                copy.flip(&path, at, 1 << (at % 8));
+            for at in 0..fs.bytes(&path).len() {
                 flips += 1;
-                match Db::open(DB, options(&copy, seed)) {
-                    Err(Error::Corruption { .. } | Error::NotADatabase { .. }) => refused += 1,
-                    Err(error) => return Err(format!("byte {at} of {}: {error}", path.display())),
-                    Ok(db) => {
-                        let found = read_family(&db, &db.default_column_family(), &ReadOptions::default())?;
-                        if found != map {
-                            return Err(format!(
-                                "byte {at} of {} ({}): data is missing",
-                                path.display(),
-                                good.len()
-                            ));
-                        }
-                    }
-                }
+                refused += u32::from(flip_manifest(&fs, seed, &map, &path, at, 1 << (at % 8))?);
             }
         }
         Ok(())
@@ -78,47 +56,13 @@ fn a_flipped_bit_in_the_manifest_is_noticed() {
 /// short: an error naming a file that was touched.
 #[test]
 fn exchanged_tables_are_noticed() {
-    run_cases("exchanged_tables_are_noticed", 0, 40, |seed| {
-        let (fs, map) = build(seed, 3);
-        let mut rng = Rng::new(seed);
-        let paths = fs.files_ending(Path::new(DB), ".sst");
-        assert!(paths.len() >= 2, "{paths:?}");
-        let (one, two) = (paths[0].clone(), paths[1].clone());
-        let (first, second) = (fs.bytes(&one), fs.bytes(&two));
-        match seed % 4 {
-            0 => {
-                fs.put_bytes(&one, &second);
-                fs.put_bytes(&two, &first);
-            }
-            1 => {
-                let (other, _) = build(seed + 1_000, 3);
-                fs.put_bytes(&one, &other.bytes(&other.files_ending(Path::new(DB), ".sst")[0]));
-            }
-            2 => fs.put_bytes(&one, &second),
-            _ => fs.cut(&one, rng.index(first.len())),
-        }
-        if read_all(&fs, seed, &map, &[one, two])? { Ok(()) } else { Err("nobody noticed".to_owned()) }
-    });
+    run_cases("exchanged_tables_are_noticed", 0, 40, exchange);
 }
 
 /// A block copied over another of the same table fails its checksum: the offset is part of it.
 #[test]
 fn a_misplaced_block_is_noticed() {
-    run_cases("a_misplaced_block_is_noticed", 0, 30, |seed| {
-        let (fs, map) = build(seed, 1);
-        let mut rng = Rng::new(seed);
-        let path = fs.files_ending(Path::new(DB), ".sst")[0].clone();
-        let good = fs.bytes(&path);
-        let len = rng.range(40, 300) as usize;
-        let (from, to) = (rng.index(good.len() - len), rng.index(good.len() - len));
-        let mut bytes = good.clone();
-        bytes.copy_within(from..from + len, to);
-        if bytes == good {
-            return Ok(());
-        }
-        fs.put_bytes(&path, &bytes);
-        read_all(&fs, seed, &map, &[path]).map(drop)
-    });
+    run_cases("a_misplaced_block_is_noticed", 0, 30, misplace);
 }
 
 /// A missing table refuses the open or the read by name, and extra files are removed or ignored, never believed.
