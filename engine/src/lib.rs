@@ -69,7 +69,7 @@ pub use iter::db_iter::DbIterator;
 pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
 pub use options::{
     ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode,
-    ReadOptions, RecoveryMode, WriteOptions,
+    ReadOptions, RecoveryMode, TableWrites, WriteOptions,
 };
 pub use slice::PinnedSlice;
 #[cfg(feature = "manual-clock")]

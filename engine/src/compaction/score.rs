@@ -81,6 +81,8 @@ pub(crate) struct Score {
     targets: LevelTargets,
     /// By level; 1 and more is due. The last level has none.
     by_level: Vec<f64>,
+    /// By level: bytes written for each byte that sinks into the next one, at least 1.
+    costs: Vec<f64>,
     l0_depth: u32,
     pending_bytes: u64,
 }
@@ -96,8 +98,14 @@ impl Score {
             let bytes: u64 = idle.map(|file| file.size).sum();
             *score = bytes as f64 / targets.bytes(level).max(1) as f64;
         }
+        let below = |level| if level == 0 { targets.base_level() } else { level + 1 };
+        let costs = (0..last).map(|level| {
+            let (own, next) = (version.level_bytes(level), version.level_bytes(below(level)));
+            1.0 + next as f64 / own.max(1) as f64
+        });
+        let costs = costs.chain([f64::INFINITY]).collect();
         let (l0_depth, pending_bytes) = (l0_depth(version), pending_bytes(version, options, &targets));
-        Self { targets, by_level, l0_depth, pending_bytes }
+        Self { targets, by_level, costs, l0_depth, pending_bytes }
     }
 
     pub(crate) fn targets(&self) -> &LevelTargets {
@@ -109,11 +117,24 @@ impl Score {
         self.by_level.get(level).copied().unwrap_or(0.0)
     }
 
-    /// Levels that are due, the most urgent first; of equal ones the upper.
+    /// Levels that are due, the most useful first; of equal ones the upper.
     pub(crate) fn due_levels(&self) -> Vec<usize> {
         let mut due: Vec<_> = (0..self.by_level.len()).filter(|&level| self.by_level[level] >= 1.0).collect();
-        due.sort_by(|&a, &b| self.by_level[b].total_cmp(&self.by_level[a]));
+        due.sort_by(|&a, &b| self.usefulness(b).total_cmp(&self.usefulness(a)));
         due
+    }
+
+    /// Usefulness of the compaction that is worth most; 0 if none is due.
+    pub(crate) fn most_useful(&self) -> f64 {
+        self.due_levels().first().map_or(0.0, |&level| self.usefulness(level))
+    }
+
+    /// Urgency of a level for what it costs: its score by the bytes to be written for each byte that sinks.
+    ///
+    /// By the score alone L0 would always go first into a level below that has grown far beyond its target, and rewrite all
+    /// of it each time, though emptying that level first is cheaper.
+    fn usefulness(&self, level: usize) -> f64 {
+        self.by_level[level] / self.costs[level]
     }
 
     /// Whether some level is due. Files of running compactions do not count.

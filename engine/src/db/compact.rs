@@ -15,14 +15,14 @@ use crate::compaction::leveled::Picker;
 use crate::compaction::manual::{BottomLevel, ManualCompaction, ManualStep};
 use crate::compaction::output::SstOutputs;
 use crate::compaction::score::Score;
-use crate::env::thread_cpu_micros;
+use crate::env::{thread_cpu_micros, total_memory};
 use crate::error::{Error, Result};
 use crate::event::{CompactionCompleted, Event};
 use crate::iter::level::open_through;
 use crate::manifest::{FamilyEdit, VersionEdit};
+use crate::options::TableWrites;
 use crate::sst::{BlockRead, SstOptions};
 use crate::stats::LevelWork;
-use crate::version::MAX_LEVELS;
 use crate::version::super_version::SuperVersion;
 
 impl Shared {
@@ -41,7 +41,7 @@ impl Shared {
             let pinned = family.data.pin();
             let score = Score::new(&pinned.version, &family.data.options);
             let may_run = !family.data.options.disable_auto_compactions && !family.data.is_dropped();
-            let urgency = if may_run && score.is_due() { most_urgent(&score) } else { 0.0 };
+            let urgency = if may_run { score.most_useful() } else { 0.0 };
             hurry |= may_run && score.compaction_pressure(&family.data.options);
             due.push((urgency, score, pinned, family));
         }
@@ -123,7 +123,10 @@ impl Shared {
             fs: &*self.fs,
             clock: &*self.clock,
             dir: self.dir.clone(),
-            options: SstOptions::from_family(&family.options, level),
+            options: SstOptions {
+                direct: self.writes_direct(family, level),
+                ..SstOptions::from_family(&family.options, level)
+            },
             next_number: &|| self.versions.new_file_number(),
         };
         let go_on = || {
@@ -203,6 +206,30 @@ impl Shared {
         Ok(())
     }
 
+    /// Whether a compaction into `level` that begins now writes past the page cache: the law of [`TableWrites`].
+    fn writes_direct(&self, family: &FamilyData, level: usize) -> bool {
+        match self.options.table_writes {
+            TableWrites::Buffered => false,
+            TableWrites::Direct => true,
+            TableWrites::Auto => {
+                let pressed = || {
+                    let score = Score::new(&family.pin().version, &family.options);
+                    self.pressure.slows_writers() || score.compaction_pressure(&family.options)
+                };
+                level > 0 && self.table_bytes() > total_memory() / 16 && pressed()
+            }
+        }
+    }
+
+    /// Bytes of all tables of all families.
+    fn table_bytes(&self) -> u64 {
+        let of_family = |family: &ColumnFamily| {
+            let version = &family.data.pin().version;
+            (0..version.num_levels()).map(|level| version.level_bytes(level)).sum::<u64>()
+        };
+        self.families.all().iter().map(of_family).sum()
+    }
+
     fn install_compaction(&self, family: &Arc<FamilyData>, change: FamilyEdit) -> Result<()> {
         let edit = VersionEdit { families: vec![change], ..VersionEdit::default() };
         let mut replaced = None;
@@ -258,9 +285,4 @@ impl Shared {
             }
         }
     }
-}
-
-/// The score of the level that needs compaction most.
-fn most_urgent(score: &Score) -> f64 {
-    (0..MAX_LEVELS).map(|level| score.of_level(level)).fold(0.0, f64::max)
 }

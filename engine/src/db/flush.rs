@@ -20,6 +20,7 @@ use crate::filename::sst_path;
 use crate::flush::build_l0;
 use crate::manifest::{FamilyEdit, VersionEdit};
 use crate::memtable::Memtable;
+use crate::options::TableWrites;
 use crate::sst::{SstOptions, SstWriter};
 use crate::stats::LevelWork;
 use crate::version::{FileMeta, FileNumber};
@@ -142,7 +143,8 @@ impl Shared {
         number: FileNumber,
     ) -> Result<Option<FileMeta>> {
         let snapshots = self.snapshots.sequences();
-        let options = SstOptions::from_family(&family.options, 0);
+        let direct = self.options.table_writes == TableWrites::Direct;
+        let options = SstOptions { direct, ..SstOptions::from_family(&family.options, 0) };
         let path = sst_path(&self.dir, number);
         let mut table = SstWriter::create(&*self.fs, path, self.fs.unique_id(), options)?;
         let go_on = || if self.is_closing() { Err(Error::ShutdownInProgress) } else { Ok(()) };

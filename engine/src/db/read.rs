@@ -122,5 +122,5 @@ impl Shared {
 
 /// How blocks are read for a user's read.
 pub(super) fn block_read(options: &ReadOptions) -> BlockRead {
-    BlockRead { verify: options.verify_checksums, fill_cache: options.fill_cache }
+    BlockRead { verify: options.verify_checksums, fill_cache: options.fill_cache, read_ahead: false }
 }

@@ -7,14 +7,16 @@
 use std::ffi::{c_int, c_uint};
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation, OFlags};
 
-use super::{FileLock, FileSystem, MappedFile, ReadableFile, WritableFile};
+use super::{DIRECT_ALIGNMENT, FileLock, FileSystem, MappedFile, ReadableFile, WritableFile};
 
 /// Files of the operating system.
 #[derive(Debug, Default, Clone, Copy)]
@@ -41,6 +43,16 @@ impl FileSystem for DiskFileSystem {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
         Ok(Box::new(DiskFile { file }))
+    }
+
+    fn create_direct(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
+        let direct = OFlags::DIRECT.bits() as i32;
+        match OpenOptions::new().write(true).create(true).truncate(true).custom_flags(direct).open(path) {
+            Ok(file) => Ok(Box::new(DirectFile { file, is_direct: AtomicBool::new(true) })),
+            // Not every file system can do it; tmpfs for one.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => self.create(path),
+            Err(error) => Err(error),
+        }
     }
 
     fn open_writable(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
@@ -108,6 +120,61 @@ impl FileSystem for DiskFileSystem {
     }
 }
 
+/// A file whose aligned writes go past the page cache.
+#[derive(Debug)]
+struct DirectFile {
+    file: File,
+    /// Until the first write that is not aligned: from then on the descriptor is an ordinary one.
+    is_direct: AtomicBool,
+}
+
+impl DirectFile {
+    fn is_aligned(data: &[u8], offset: u64) -> bool {
+        offset.is_multiple_of(DIRECT_ALIGNMENT as u64)
+            && data.as_ptr().addr().is_multiple_of(DIRECT_ALIGNMENT)
+    }
+
+    fn leave_direct(&self) -> io::Result<()> {
+        if self.is_direct.swap(false, Ordering::Relaxed) {
+            let flags = rustix::fs::fcntl_getfl(&self.file)?;
+            rustix::fs::fcntl_setfl(&self.file, flags - OFlags::DIRECT)?;
+        }
+        Ok(())
+    }
+}
+
+impl WritableFile for DirectFile {
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        let whole = data.len() - data.len() % DIRECT_ALIGNMENT;
+        if !self.is_direct.load(Ordering::Relaxed) || whole == 0 || !Self::is_aligned(data, offset) {
+            self.leave_direct()?;
+            return self.file.write_all_at(data, offset);
+        }
+        let (whole, rest) = data.split_at(whole);
+        match self.file.write_all_at(whole, offset) {
+            // A device with larger blocks than any that we know.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.leave_direct()?;
+                self.file.write_all_at(whole, offset)?;
+            }
+            outcome => outcome?,
+        }
+        if rest.is_empty() { Ok(()) } else { self.write_at(rest, offset + whole.len() as u64) }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        allocate(&self.file, len)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+}
+
 impl WritableFile for DiskFile {
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(data, offset)
@@ -118,13 +185,7 @@ impl WritableFile for DiskFile {
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len) {
-            Ok(()) => Ok(()),
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
-                if self.file.metadata()?.len() < len { self.file.set_len(len) } else { Ok(()) }
-            }
-            Err(error) => Err(error.into()),
-        }
+        allocate(&self.file, len)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -136,6 +197,20 @@ impl WritableFile for DiskFile {
         // SAFETY: the call takes no pointer and an open descriptor; it changes nothing but when pages are written.
         let _ = unsafe { sync_file_range(self.file.as_raw_fd(), offset, len, SYNC_FILE_RANGE_WRITE) };
         Ok(()) // a hint: whether it was taken does not matter
+    }
+}
+
+fn allocate(file: &File, len: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+            if file.metadata()?.len() < len {
+                file.set_len(len)
+            } else {
+                Ok(())
+            }
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -163,6 +238,11 @@ impl ReadableFile for DiskFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn will_need(&self, offset: u64, len: u64) {
+        // The pages come into the page cache, so a map of the file has them, too.
+        let _ = rustix::fs::fadvise(&self.file, offset, NonZeroU64::new(len), Advice::WillNeed); // a hint
     }
 
     fn map(&self) -> io::Result<Option<MappedFile>> {

@@ -35,6 +35,13 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
     /// Creates `path` for writing; an existing file of that name is emptied.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WritableFile>>;
 
+    /// The same for a large file that is written once, front to back, and should not fill the page cache: writes go straight to
+    /// the device where the file system can do that. Best are writes of multiples of 4096 bytes at such offsets, from
+    /// memory so aligned; any other write works, too.
+    fn create_direct(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
+        self.create(path)
+    }
+
     /// Opens the existing `path` for writing without emptying it (recycled WAL segments).
     fn open_writable(&self, path: &Path) -> io::Result<Box<dyn WritableFile>>;
 
@@ -106,6 +113,11 @@ pub trait ReadableFile: Send + Sync + Debug {
     /// Size of the file in bytes.
     fn size(&self) -> io::Result<u64>;
 
+    /// A hint that the range will be read soon: the system may begin to bring it in. Waits for nothing; may do nothing.
+    fn will_need(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+
     /// The whole file mapped into memory, where the file system can do that. The file is never written or cut
     /// while a map of it lives: only SSTs are mapped, and those are immutable until they are deleted.
     fn map(&self) -> io::Result<Option<MappedFile>> {
@@ -115,6 +127,9 @@ pub trait ReadableFile: Send + Sync + Debug {
 
 /// Proof that the LOCK file is held; dropping it lets go.
 pub trait FileLock: Send + Sync + Debug {}
+
+/// What offsets, lengths and addresses of direct writes are multiples of, in bytes: the largest logical block in use.
+pub(crate) const DIRECT_ALIGNMENT: usize = 4096;
 
 /// Bytes between two hints that what was written should start its way to the device.
 const WRITEBACK_STEP: u64 = 1 << 20;
@@ -141,4 +156,10 @@ pub(crate) fn read_all(fs: &dyn FileSystem, path: &Path) -> io::Result<Vec<u8>> 
 pub(crate) fn thread_cpu_micros() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+}
+
+/// Memory of the machine, in bytes.
+pub(crate) fn total_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    (info.totalram as u64).saturating_mul(u64::from(info.mem_unit))
 }

@@ -49,6 +49,11 @@ impl FileSystem for TrackedFileSystem {
         Ok(Box::new(TrackedWritable(self.inner.create(path)?)))
     }
 
+    fn create_direct(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
+        forbid_held_locks("create a file");
+        Ok(Box::new(TrackedWritable(self.inner.create_direct(path)?)))
+    }
+
     fn open_writable(&self, path: &Path) -> io::Result<Box<dyn WritableFile>> {
         forbid_held_locks("open a file");
         Ok(Box::new(TrackedWritable(self.inner.open_writable(path)?)))
@@ -155,6 +160,11 @@ impl ReadableFile for TrackedReadable {
     fn size(&self) -> io::Result<u64> {
         forbid_held_locks("look at a file");
         self.0.size()
+    }
+
+    fn will_need(&self, offset: u64, len: u64) {
+        forbid_held_locks("read ahead");
+        self.0.will_need(offset, len);
     }
 
     fn map(&self) -> io::Result<Option<MappedFile>> {

@@ -23,6 +23,23 @@ pub enum ReadMode {
     Pread,
 }
 
+/// How SSTs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum TableWrites {
+    /// Through the page cache, so that reads find them there; but a compaction into L1 or below writes past it
+    /// ([`Direct`](Self::Direct)) while both hold: writers are slowed or soon will be, and the database has outgrown a sixteenth
+    /// of the machine's memory. Then disk and processors are what is short, and a buffered byte costs several times the
+    /// processor time of a direct one.
+    #[default]
+    Auto,
+    /// Always through the page cache.
+    Buffered,
+    /// Always past the page cache (`O_DIRECT`) where the file system can do that. What was written is read from the device
+    /// at first.
+    Direct,
+}
+
 /// What recovery does about a damaged write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -109,6 +126,8 @@ pub struct DbOptions {
     ///
     /// Default: 1. Range: 1 to 64.
     pub max_subcompactions: u32,
+    /// How SSTs are written. Default: [`TableWrites::Auto`].
+    pub table_writes: TableWrites,
 
     /// Bytes that may wait in the commit queue.
     ///
@@ -184,6 +203,7 @@ impl Default for DbOptions {
             max_background_flushes: 1,
             max_background_compactions: 2,
             max_subcompactions: 1,
+            table_writes: TableWrites::Auto,
             commit_queue_bytes: 64 << 20,
             commit_group_bytes: 32 << 20,
             max_batch_bytes: 32 << 20,

@@ -11,6 +11,6 @@ mod read;
 mod write;
 
 pub use column_family::{ColumnFamilyOptions, Compression, MemtableRepKind};
-pub use db::{DbOptions, DelayedWriteRate, ReadMode, RecoveryMode};
+pub use db::{DbOptions, DelayedWriteRate, ReadMode, RecoveryMode, TableWrites};
 pub use read::ReadOptions;
 pub use write::{Durability, WriteOptions};

@@ -20,11 +20,13 @@ pub(crate) struct SstIter {
     ordinal: usize,
     /// None until the first move.
     cursor: Option<BlockCursor>,
+    /// Offset up to which the system was asked to read ahead.
+    asked: u64,
 }
 
 impl SstIter {
     pub(super) fn new(table: Arc<SstReader>, how: BlockRead) -> Self {
-        Self { table, how, ordinal: 0, cursor: None }
+        Self { table, how, ordinal: 0, cursor: None, asked: 0 }
     }
 
     /// Brings the block `ordinal` under the cursor, loading it unless it is there, and moves with `go`.
@@ -39,6 +41,9 @@ impl SstIter {
         } else {
             // Not valid while the next block is loaded, should that fail.
             self.leave();
+            if self.how.read_ahead {
+                self.asked = self.table.read_ahead(self.asked, ordinal);
+            }
             let block = self.table.block(ordinal, self.how)?;
             self.ordinal = ordinal;
             match &mut self.cursor {

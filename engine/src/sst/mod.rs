@@ -41,16 +41,19 @@ pub(crate) struct SstOptions {
     pub(crate) compression: Compression,
     /// 0: no filter.
     pub(crate) bloom_bits_per_key: f64,
+    /// Whether the file is written past the page cache.
+    pub(crate) direct: bool,
 }
 
 impl SstOptions {
-    /// How a family wants the tables of `level`.
+    /// How a family wants the tables of `level`, through the page cache.
     pub(crate) fn from_family(options: &ColumnFamilyOptions, level: usize) -> Self {
         Self {
             block_size: options.block_size,
             restart_interval: options.block_restart_interval,
             compression: options.compression_at(level),
             bloom_bits_per_key: options.bloom_bits_per_key,
+            direct: false,
         }
     }
 }

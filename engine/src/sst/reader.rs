@@ -33,14 +33,16 @@ pub(crate) struct BlockRead {
     pub(crate) verify: bool,
     /// Blocks that had to be loaded stay in the block cache.
     pub(crate) fill_cache: bool,
+    /// Iterators ask for what lies ahead before they come to it.
+    pub(crate) read_ahead: bool,
 }
 
 impl BlockRead {
     /// For what users read, unless they say otherwise.
     #[cfg(test)]
-    pub(crate) const USER: Self = Self { verify: true, fill_cache: true };
+    pub(crate) const USER: Self = Self { verify: true, fill_cache: true, read_ahead: false };
     /// For compactions: reads everything once and keeps nothing.
-    pub(crate) const BACKGROUND: Self = Self { verify: true, fill_cache: false };
+    pub(crate) const BACKGROUND: Self = Self { verify: true, fill_cache: false, read_ahead: true };
 }
 
 /// An open table.
@@ -176,6 +178,11 @@ impl SstReader {
 
     pub(super) fn index(&self) -> &TableIndex {
         &self.index
+    }
+
+    /// Reads ahead of the data block `ordinal`, as [`TableFile::read_ahead`].
+    pub(super) fn read_ahead(&self, asked: u64, ordinal: usize) -> u64 {
+        self.file.read_ahead(asked, self.index.handle(ordinal).extent.offset)
     }
 
     /// The data block `ordinal`, which must exist.

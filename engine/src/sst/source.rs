@@ -14,6 +14,10 @@ use crate::error::{Corruption, Error, Result};
 use crate::options::ReadMode;
 use crate::sync::forbid_held_locks;
 
+/// How far a reader that goes through a whole table is ahead of itself, in bytes: a few large requests to the device are
+/// under way while earlier ones are worked on.
+const READ_AHEAD: u64 = 2 << 20;
+
 /// An open table file.
 #[derive(Debug)]
 pub(crate) struct TableFile {
@@ -153,6 +157,17 @@ impl TableFile {
             return Err(self.cut_short(extent, 0));
         }
         Ok(BlockBytes::mapped(map.clone(), begin..end))
+    }
+
+    /// Asks the system to bring in what lies behind the offset `at`, unless enough of it was `asked` for already; how far
+    /// it has been asked for now comes back.
+    pub(crate) fn read_ahead(&self, asked: u64, at: u64) -> u64 {
+        let (from, to) = (asked.max(at), at + READ_AHEAD);
+        if from + READ_AHEAD / 2 > to {
+            return asked;
+        }
+        self.file.will_need(from, to - from);
+        to
     }
 
     fn place(&self, extent: Extent) -> BlockPlace {

@@ -85,7 +85,7 @@ fn joined((user, trailer): &(Vec<u8>, std::cmp::Reverse<u64>)) -> Vec<u8> {
 }
 
 fn options(block_size: u64, restart_interval: u32, compression: Compression) -> SstOptions {
-    SstOptions { block_size, restart_interval, compression, bloom_bits_per_key: 10.0 }
+    SstOptions { block_size, restart_interval, compression, bloom_bits_per_key: 10.0, direct: false }
 }
 
 const PATH: &str = "db/000007.sst";
@@ -148,7 +148,8 @@ fn tables_answer_like_a_map() {
         {
             let table = open_with(&fs, PATH, &summary, mode, cache).unwrap();
             check_gets(&table, &model, &mut random, &format!("seed {seed}, {mode:?}"));
-            for how in [BlockRead::USER, BlockRead::BACKGROUND, BlockRead { verify: false, fill_cache: true }]
+            for how in
+                [BlockRead::USER, BlockRead::BACKGROUND, BlockRead { verify: false, ..BlockRead::USER }]
             {
                 check_moves(&table, &model, &mut random, how, &format!("seed {seed}, {mode:?}, {how:?}"));
             }

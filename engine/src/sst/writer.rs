@@ -13,13 +13,13 @@ use super::compression::Compressor;
 use super::format::{BlockHandle, BlockPlace, Codec, Extent, FOOTER_LEN, Footer, TRAILER_LEN, Trailer};
 use super::properties::SstProperties;
 use super::{SstOptions, common_prefix, filter};
-use crate::env::{FileSystem, WritableFile, writeback_due};
+use crate::env::{DIRECT_ALIGNMENT, FileSystem, WritableFile, writeback_due};
 use crate::error::{Error, Result};
 use crate::key::{SequenceNumber, ValueType, pack_trailer, split_internal, unpack_trailer};
 use crate::sync::forbid_held_locks;
 
-/// The output buffer goes to the file when it holds this much.
-const CHUNK_LEN: usize = 256 << 10;
+/// The output goes to the file in pieces of this many bytes: the size from which direct writes reach the device's speed.
+const CHUNK_LEN: usize = 1 << 20;
 /// Most bytes of one entry: with them and its overhead a block stays below 4 GiB.
 const ENTRY_LEN_MAX: u64 = (4 << 30) - (64 << 10);
 /// The index is read as a whole, so long runs cost nothing.
@@ -67,9 +67,11 @@ impl SstWriter {
         options: SstOptions,
     ) -> Result<Self> {
         forbid_held_locks("create a table");
-        let file = fs.create(&path).map_err(|error| Error::io("create", &path, error))?;
+        let made = if options.direct { fs.create_direct(&path) } else { fs.create(&path) };
+        let file = made.map_err(|error| Error::io("create", &path, error))?;
+        let output = Output { file, path, unique_id, chunk: Chunk::new(), written: 0 };
         Ok(Self {
-            output: Output { file, path, unique_id, buffer: Vec::with_capacity(CHUNK_LEN * 2), written: 0 },
+            output,
             block: BlockBuilder::new(options.restart_interval),
             index: BlockBuilder::new(INDEX_RESTART_INTERVAL),
             unindexed: None,
@@ -153,7 +155,7 @@ impl SstWriter {
         let filter = filter::build(&self.hashes, self.options.bloom_bits_per_key);
         if !filter.is_empty() {
             self.properties.filter_keys = self.hashes.len() as u64;
-            self.output.pad_to(filter::LINE_LEN as u64);
+            self.output.pad_to(filter::LINE_LEN as u64)?;
             filter_extent = self.output.append_block(Codec::Stored, &filter, filter.len())?;
         }
         // 3. Index and properties.
@@ -170,7 +172,7 @@ impl SstWriter {
             filter: filter_extent,
             properties: properties_extent,
         };
-        self.output.buffer.extend_from_slice(&footer.encode());
+        self.output.append(&footer.encode())?;
         self.output.write_out()?;
         self.output.sync()?;
         let properties = self.properties;
@@ -196,7 +198,7 @@ impl SstWriter {
         self.properties.data_blocks += 1;
         self.properties.data_bytes += stored.len() as u64 + TRAILER_LEN as u64;
         self.block.clear();
-        self.output.write_out_if_full()
+        Ok(())
     }
 
     /// Adds the index entry of the block that ends at the last key; the next one begins with `next`.
@@ -230,21 +232,20 @@ struct Output {
     file: Box<dyn WritableFile>,
     path: PathBuf,
     unique_id: u64,
-    buffer: Vec<u8>,
-    /// Bytes handed to the file: where the buffer belongs.
+    chunk: Chunk,
+    /// Bytes handed to the file: where the chunk belongs.
     written: u64,
 }
 
 impl Output {
     fn position(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        self.written + self.chunk.bytes().len() as u64
     }
 
     /// Appends zeros up to a multiple of `alignment`.
-    fn pad_to(&mut self, alignment: u64) {
-        let target = self.position().next_multiple_of(alignment);
-        let missing = (target - self.position()) as usize;
-        self.buffer.resize(self.buffer.len() + missing, 0);
+    fn pad_to(&mut self, alignment: u64) -> Result<()> {
+        let missing = self.position().next_multiple_of(alignment) - self.position();
+        self.append(&vec![0; missing as usize])
     }
 
     /// Appends a block with its trailer.
@@ -254,30 +255,73 @@ impl Output {
             return Err(Error::invalid("table", "its filter or index would pass 4 GiB"));
         };
         let trailer = Trailer::seal(stored, codec, raw_len, place);
-        self.buffer.extend_from_slice(stored);
-        self.buffer.extend_from_slice(&trailer.encode());
+        self.append(stored)?;
+        self.append(&trailer.encode())?;
         Ok(Extent { offset: place.offset, len })
     }
 
-    fn write_out_if_full(&mut self) -> Result<()> {
-        if self.buffer.len() >= CHUNK_LEN { self.write_out() } else { Ok(()) }
+    /// Appends bytes; each time that the chunk is full, it goes to the file.
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        loop {
+            bytes = self.chunk.fill(bytes);
+            if !self.chunk.is_full() {
+                return Ok(());
+            }
+            self.write_out()?;
+        }
     }
 
     fn write_out(&mut self) -> Result<()> {
         forbid_held_locks("write a table");
-        let wrote = self.file.write_at(&self.buffer, self.written);
+        let bytes = self.chunk.bytes();
+        let wrote = self.file.write_at(bytes, self.written);
         wrote.map_err(|error| Error::io("write", &self.path, error))?;
         let before = self.written;
-        self.written += self.buffer.len() as u64;
+        self.written += bytes.len() as u64;
         if let Some(due) = writeback_due(before, self.written) {
             let _ = self.file.start_writeback(due.start, due.end - due.start); // a hint
         }
-        self.buffer.clear();
+        self.chunk.clear();
         Ok(())
     }
 
     fn sync(&self) -> Result<()> {
         forbid_held_locks("sync a table");
         self.file.sync().map_err(|error| Error::io("sync", &self.path, error))
+    }
+}
+
+/// [`CHUNK_LEN`] bytes at an address that direct writes may begin at.
+struct Chunk {
+    /// What lies before the aligned address, then the bytes. It never grows beyond its first capacity, so it never moves.
+    memory: Vec<u8>,
+    begin: usize,
+}
+
+impl Chunk {
+    fn new() -> Self {
+        let mut memory = Vec::<u8>::with_capacity(CHUNK_LEN + DIRECT_ALIGNMENT);
+        let begin = memory.as_ptr().align_offset(DIRECT_ALIGNMENT);
+        memory.resize(begin, 0);
+        Self { memory, begin }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.memory[self.begin..]
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes().len() == CHUNK_LEN
+    }
+
+    /// Takes as many of the bytes as fit; the others come back.
+    fn fill<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let (fitting, others) = bytes.split_at(bytes.len().min(CHUNK_LEN - self.bytes().len()));
+        self.memory.extend_from_slice(fitting);
+        others
+    }
+
+    fn clear(&mut self) {
+        self.memory.truncate(self.begin);
     }
 }

@@ -450,7 +450,7 @@ pub static FLAGS: &[Flag] = &[
     row("use_cuckoo_table", Kind::Bool, "false", None, 3, Status::Known, Origin::Both, ""),
     row("use_data_block_hash_index", Kind::Bool, "false", None, 3, Status::Known, Origin::Both, ""),
     row("use_direct_io_for_compaction_reads", Kind::Bool, "false", None, 3, Status::Known, Origin::Both, ""),
-    row("use_direct_io_for_flush_and_compaction", Kind::Bool, "false", None, 2, Status::Known, Origin::Both, ""),
+    row("use_direct_io_for_flush_and_compaction", Kind::Bool, "false", None, 2, Status::Works, Origin::Both, "write SSTs past the page cache always; false: as the store's default chooses"),
     row("use_direct_reads", Kind::Bool, "false", None, 2, Status::Known, Origin::Both, ""),
     row("use_dynamic_delay", Kind::Bool, "true", None, 1, Status::Known, Origin::Speedb, ""),
     row("use_existing_db", Kind::Bool, "false", None, 1, Status::Works, Origin::Both, "keep what is at --db; benchmarks that want a fresh database are skipped"),

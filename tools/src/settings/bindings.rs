@@ -4,7 +4,7 @@
 //! and `--explain_flags` alike, so the three cannot disagree. The unit tests hold that every flag with status
 //! [`Works`](crate::gflags::Status::Works) has a row here or is handled before one is needed.
 
-use sluicedb::{Compression, DelayedWriteRate, ReadMode};
+use sluicedb::{Compression, DelayedWriteRate, ReadMode, TableWrites};
 
 use super::Settings;
 use super::convert::FromValue;
@@ -180,6 +180,16 @@ static OPTIONS: &[Binding] = &[
         bound: "db.column_family.compression",
         set: set_compression,
         show: |settings| compression_name(settings.db.column_family.compression).to_owned(),
+    },
+    Binding {
+        flag: "use_direct_io_for_flush_and_compaction",
+        bound: "db.table_writes",
+        set: |settings, value| {
+            settings.db.table_writes =
+                if *value == Value::Bool(true) { TableWrites::Direct } else { TableWrites::Auto };
+            Ok(())
+        },
+        show: |settings| (settings.db.table_writes == TableWrites::Direct).to_string(),
     },
     Binding {
         flag: "mmap_read",

@@ -33,7 +33,9 @@ fn picks_are_as_the_table_says() {
         ("L0 1[a-m]", "nothing"),
         // All of L0 that overlaps, and what it meets in the base level.
         ("L0 2[a-m] 1[g-z]", "L0[2 1] -> L1"),
-        ("L0 3[a-c] 2[b-e] 1[d-g] | L1 7[a-b] 8[f-h] 9[i-j]", "L0[3 2 1]+L1[7 8] -> L1"),
+        ("L0 3[a-c] 2[b-e] 1[d-g] | L1 7[a-b]*20 8[f-h]*20 9[i-j]*20", "L0[3 2 1]+L1[7 8] -> L1"),
+        // A base level far over its target is emptied first where that is cheaper than to rewrite it once more.
+        ("L0 3[a-c] 2[b-e] 1[d-g] | L1 7[a-b] 8[f-h] 9[i-j]", "L1[7] -> L2 (move)"),
         // Overlap through a third file counts; other groups stay.
         ("L0 4[x-z] 3[a-c] 2[e-g] 1[b-f] | L1 7[p-q]", "L0[3 2 1] -> L1"),
         // An L0 file for itself is moved: the oldest group first among equals.
@@ -57,7 +59,7 @@ fn picks_are_as_the_table_says() {
         ("L1 1[a-c]*200 2[d-f]*200 | L2 5[a-b]! 6[d-e]!", "nothing"),
         // Further upper files come along when they cost nothing below.
         ("L1 1[a-c] 2[d-f] 3[g-i] | L2 5[a-i]*150", "L1[1 2 3]+L2[5] -> L2"),
-        // The most urgent level goes first; if it is blocked, the next.
+        // The most useful level goes first; if it is blocked, the next.
         ("L0 2[a-m] 1[g-z] | L1 7[a-c]*900", "L1[7] -> L2 (move)"),
         ("L0 2[d-m] 1[g-z] | L1 7[a-c]*900!", "L0[2 1] -> L1"),
         // The last level is never compacted by itself.

@@ -88,7 +88,7 @@ fn scores_say_what_is_due() {
     assert_eq!(of("L3 1[a-b]*9000000", 3), 0.0);
     assert_eq!(
         score("L0 4[a-c] 3[b-d] 2[c-e] 1[c-f] | L1 1[a-b]*2500 | L2 2[a-b]*10000").due_levels(),
-        [1, 0, 2]
+        [2, 1, 0] // urgencies 1, 2.5, 1 at costs of 1 + 25/4, 1 + 4, 1
     );
     assert!(!score("L0 2[a-c] 1[b-d] | L1 1[a-b]*999").is_due());
 }

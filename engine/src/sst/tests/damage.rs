@@ -66,7 +66,7 @@ fn every_flipped_bit_is_found() {
 /// Without checksums damage may go unseen, but never panics or loops. (reliability R18)
 #[test]
 fn unverified_damage_never_panics() {
-    let how = BlockRead { verify: false, fill_cache: false };
+    let how = BlockRead { verify: false, ..BlockRead::BACKGROUND };
     for compression in [Compression::None, Compression::Lz4] {
         let fs = MemFileSystem::new();
         let summary = write(&fs, PATH, &small_model(), options(512, 4, compression));
