@@ -12,12 +12,14 @@
 //! | what it says about itself               | [`properties`]              |
 
 mod background;
+mod checkpoint;
 mod close;
 mod column_families;
 mod compact;
 mod flush;
 mod maintenance;
 mod open;
+mod open_read_only;
 mod pressure;
 mod properties;
 mod read;
@@ -167,6 +169,8 @@ pub(crate) struct Shared {
     closing: AtomicBool,
     /// Closing has been begun by somebody.
     closed: AtomicBool,
+    /// Opened for reading only: `failure` holds the refusal from the beginning, and no thread runs.
+    read_only: bool,
     stats: Statistics,
     /// When it was opened, on its clock, in nanoseconds.
     opened_at: u64,
@@ -257,6 +261,36 @@ impl Db {
     ) -> Result<Self> {
         let families = families.into_iter().map(|(name, options)| (name.into(), options)).collect();
         let shared = open::open(path.as_ref(), options, families)?;
+        Ok(Self { handle: Arc::new(Handle { shared }) })
+    }
+
+    /// Opens the database in the directory `path` for reading only.
+    ///
+    /// Nothing is written: no LOG, no lock, no file created, changed or removed. The log is replayed into memory, so what is
+    /// read is what an ordinary open would find at this moment; what is written later by others is not seen. It works
+    /// while another process has the database open: up to [`DbOptions::max_open_files`] tables are opened at once and
+    /// kept, so that they stay readable when the holder deletes them. The replayed log is charged to the write buffer
+    /// manager as pinned: it slows nobody.
+    ///
+    /// Every call that would change something returns [`Error::OpenedReadOnly`]. `create_if_missing` and `error_if_exists`
+    /// are without meaning here.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), but for [`Error::Locked`]. [`Error::Io`] when a database that is open elsewhere changed
+    /// during each of many attempts.
+    pub fn open_read_only(path: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
+        Self::open_cf_read_only(path, options, std::iter::empty::<(String, ColumnFamilyOptions)>())
+    }
+
+    /// The same, with options for the named column families, which must be there.
+    pub fn open_cf_read_only<N: Into<String>>(
+        path: impl AsRef<Path>,
+        options: DbOptions,
+        families: impl IntoIterator<Item = (N, ColumnFamilyOptions)>,
+    ) -> Result<Self> {
+        let families = families.into_iter().map(|(name, options)| (name.into(), options)).collect();
+        let shared = open_read_only::open(path.as_ref(), options, families)?;
         Ok(Self { handle: Arc::new(Handle { shared }) })
     }
 
@@ -570,6 +604,40 @@ impl Db {
         to: Option<&[u8]>,
     ) -> Result<()> {
         self.shared().compact_range(family, from, to)
+    }
+
+    /// Makes a database of its own in the directory `path` that holds what this one holds now: every write that was
+    /// acknowledged before the call, and a prefix of those made meanwhile, over all column families.
+    ///
+    /// Tables are hard-linked where the file system can do that, else copied; the end of the log is copied. Writers wait for
+    /// an instant only. The new database is durable on return. A crash before that leaves a directory without CURRENT:
+    /// no database, and [`destroy`](Self::destroy) removes it.
+    ///
+    /// ```
+    /// # fn main() -> sluicedb::Result<()> {
+    /// use sluicedb::{Db, DbOptions};
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("sluicedb-checkpoint-{}", std::process::id()));
+    /// # let copy = dir.with_extension("copy");
+    /// let db = Db::open(&dir, DbOptions::default())?;
+    /// db.put("apple", "red")?;
+    /// db.checkpoint(&copy)?;
+    /// db.put("apple", "green")?;
+    /// let then = Db::open(&copy, DbOptions::default())?;
+    /// assert_eq!(then.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # then.close()?;
+    /// # db.close()?;
+    /// # Db::destroy(&copy, &DbOptions::default())?;
+    /// # Db::destroy(&dir, &DbOptions::default())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] for a directory that is not empty; what a flush, a link or a copy failed with. What was
+    /// made is removed then.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.shared().checkpoint(path.as_ref())
     }
 
     /// Waits until no flush and no compaction is queued, running or due.

@@ -33,6 +33,8 @@ pub(super) struct Recovery<'a> {
     pub(super) options: &'a DbOptions,
     pub(super) pressure: &'a Pressure,
     pub(super) numbers: &'a FileNumbers,
+    /// Everything stays in memory, whatever its size, and nothing is synced.
+    pub(super) read_only: bool,
     /// Makes an empty memtable for the family of this name.
     pub(super) new_memtable: &'a dyn Fn(&Arc<str>, &ColumnFamilyOptions) -> Arc<Memtable>,
 }
@@ -88,7 +90,7 @@ impl Recovery<'_> {
             dir: self.dir,
             facts: &state.wal,
             mode: self.options.recovery_mode,
-            read_only: false,
+            read_only: self.read_only,
         };
         let oldest_segment = state.wal.first_needed;
         let end = if state.wal.first_needed == FileNumber(0) {
@@ -96,7 +98,7 @@ impl Recovery<'_> {
         } else {
             replay(&request, |record| {
                 last = self.replay_batch(record, oldest_segment, last, &mut replayed)?;
-                self.make_room(&mut replayed, &mut flushed)
+                if self.read_only { Ok(()) } else { self.make_room(&mut replayed, &mut flushed) }
             })?
         };
         if let Some(damage) = &end.damage {

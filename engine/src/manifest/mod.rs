@@ -16,4 +16,4 @@ mod tests;
 
 pub(crate) use edit::{FamilyEdit, VersionEdit};
 pub(crate) use log::ManifestLog;
-pub(crate) use recover::recover;
+pub(crate) use recover::{RecoveredManifest, recover};

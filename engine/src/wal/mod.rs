@@ -14,8 +14,10 @@
 
 mod append;
 mod chain;
+mod copy;
 mod facts;
 mod format;
+mod read_only;
 mod reader;
 mod replay;
 mod segments;
@@ -26,6 +28,7 @@ mod tests;
 mod writer;
 
 pub(crate) use append::{LogRecord, Push};
+pub(crate) use copy::SegmentPart;
 pub(crate) use facts::{RecoveredEnd, SyncedPosition, WalEdit, WalFacts};
 pub(crate) use replay::{ReplayEnd, ReplayRequest, replay};
 pub(crate) use segments::NextFileNumber;
