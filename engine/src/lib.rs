@@ -41,6 +41,7 @@ mod event;
 mod filename;
 mod flush;
 mod info_log;
+pub mod inspect;
 mod iter;
 mod jobs;
 mod key;
@@ -53,6 +54,7 @@ mod snapshot;
 mod sst;
 mod stats;
 mod sync;
+mod verify;
 mod version;
 mod wal;
 
@@ -81,3 +83,4 @@ pub use sluicedb_controller::{
 pub use sluicedb_wbm::{Holder, MemtableState, PressureChange, Quota, WbmOptions, WriteBufferManager};
 pub use snapshot::Snapshot;
 pub use stats::StatisticsSnapshot;
+pub use verify::VerifyReport;

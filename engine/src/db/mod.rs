@@ -59,6 +59,7 @@ use crate::slice::PinnedSlice;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::stats::{Last, Statistics, StatisticsSnapshot};
 use crate::sync::Mutex;
+use crate::verify::{VerifyReport, verify};
 use crate::version::set::{NewVersions, VersionSet};
 use crate::wal::Wal;
 
@@ -306,6 +307,20 @@ impl Db {
     /// [`Error::Locked`] while it is open, [`Error::NotADatabase`] for a directory that holds other things only.
     pub fn destroy(path: impl AsRef<Path>, options: &DbOptions) -> Result<()> {
         open::destroy(path.as_ref(), options)
+    }
+
+    /// Checks every byte of the database in `path`: CURRENT, the manifest, every block, key, filter and count of every table,
+    /// every batch of the log, and whether they fit together. It goes on after what it finds.
+    ///
+    /// Nothing is written and no lock taken; another process may have the database open. Of the options only the file
+    /// system matters.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotADatabase`] where there is none, [`Error::Io`] when the directory cannot be read. Everything else that is
+    /// wrong is in [`VerifyReport::findings`].
+    pub fn verify(path: impl AsRef<Path>, options: &DbOptions) -> Result<VerifyReport> {
+        verify(path.as_ref(), options)
     }
 
     /// Closes the database: waiting writers are released with an error, running jobs end, the log is synced. Clones and

@@ -23,7 +23,7 @@ use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::sst::{SstOptions, SstWriter};
 use crate::version::set::{FileNumbers, ManifestState};
 use crate::version::{FileMeta, FileNumber};
-use crate::wal::{ReplayEnd, ReplayRequest, replay};
+use crate::wal::{RecordPlace, ReplayEnd, ReplayRequest, damage_at, replay};
 
 /// What recovery works with.
 pub(super) struct Recovery<'a> {
@@ -96,8 +96,8 @@ impl Recovery<'_> {
         let end = if state.wal.first_needed == FileNumber(0) {
             ReplayEnd::default()
         } else {
-            replay(&request, |record| {
-                last = self.replay_batch(record, oldest_segment, last, &mut replayed)?;
+            replay(&request, |place, record| {
+                last = self.replay_batch(place, record, oldest_segment, last, &mut replayed)?;
                 if self.read_only { Ok(()) } else { self.make_room(&mut replayed, &mut flushed) }
             })?
         };
@@ -119,12 +119,13 @@ impl Recovery<'_> {
     /// Inserts what the SSTs lack of one batch; its last sequence comes back.
     fn replay_batch(
         &self,
+        place: RecordPlace,
         record: &[u8],
         segment: FileNumber,
         before: SequenceNumber,
         families: &mut BTreeMap<u32, Replayed<'_>>,
     ) -> Result<SequenceNumber> {
-        let damaged = |found| Error::corrupt(self.dir, 0, found);
+        let damaged = |found| damage_at(self.dir, place, found);
         let mut entries = BatchReader::new(record).map_err(damaged)?;
         let mut seq = entries.first;
         if seq <= before {
@@ -181,7 +182,8 @@ impl Recovery<'_> {
         full.charge().flush_started();
         let number = self.numbers.take();
         let options = SstOptions::from_family(family.options, 0);
-        let mut table = SstWriter::create(self.fs, sst_path(self.dir, number), self.fs.unique_id(), options)?;
+        let table = SstWriter::create(self.fs, sst_path(self.dir, number), self.fs.unique_id(), options)?;
+        let mut table = table.of_family(id, &family.name);
         build_l0(std::slice::from_ref(&full), &[], &mut table, &|| Ok(()))?;
         let file = FileMeta::from_summary(number, table.finish()?, self.clock.unix_micros());
         self.fs.sync_dir(self.dir).map_err(|error| Error::io("sync", self.dir, error))?;

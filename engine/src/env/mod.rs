@@ -153,6 +153,16 @@ pub(crate) fn read_all(fs: &dyn FileSystem, path: &Path) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
+/// Reads `len` bytes of `path` from `offset` on, or what there is of them.
+pub(crate) fn read_range(fs: &dyn FileSystem, path: &Path, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let file = fs.open_readable(path)?;
+    let len = len.min(file.size()?.saturating_sub(offset));
+    let mut bytes = vec![0; usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?];
+    let read = file.read_at(&mut bytes, offset)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
 /// Processor time that the calling thread has used, in microseconds. For statistics only; no clock to wait by.
 pub(crate) fn thread_cpu_micros() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

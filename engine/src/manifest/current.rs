@@ -22,10 +22,10 @@ use crate::version::FileNumber;
 
 /// What CURRENT says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Current {
-    pub(super) manifest: FileNumber,
+pub(crate) struct Current {
+    pub(crate) manifest: FileNumber,
     /// Bytes of the manifest that were synced before CURRENT named it.
-    pub(super) synced_bytes: u64,
+    pub(crate) synced_bytes: u64,
 }
 
 /// Longest CURRENT that is read.
@@ -54,7 +54,7 @@ impl Current {
     }
 
     /// Reads CURRENT; [`Error::NotADatabase`] when it is not there.
-    pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
+    pub(crate) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
         let path = dir.join(CURRENT);
         if !fs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
             if !fs.exists(dir).map_err(|error| Error::io("look for", dir, error))? {
