@@ -49,6 +49,7 @@ mod manifest;
 mod memtable;
 mod obsolete;
 mod options;
+mod repair;
 mod slice;
 mod snapshot;
 mod sst;
@@ -73,6 +74,7 @@ pub use options::{
     ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode,
     ReadOptions, RecoveryMode, WriteOptions,
 };
+pub use repair::RepairReport;
 pub use slice::PinnedSlice;
 #[cfg(feature = "manual-clock")]
 pub use sluicedb_controller::ManualClock;

@@ -55,6 +55,7 @@ use crate::key::SequenceNumber;
 use crate::manifest::VersionEdit;
 use crate::obsolete::ObsoleteFiles;
 use crate::options::{ColumnFamilyOptions, DbOptions, ReadOptions, WriteOptions};
+use crate::repair::{RepairReport, repair};
 use crate::slice::PinnedSlice;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::stats::{Last, Statistics, StatisticsSnapshot};
@@ -321,6 +322,23 @@ impl Db {
     /// wrong is in [`VerifyReport::findings`].
     pub fn verify(path: impl AsRef<Path>, options: &DbOptions) -> Result<VerifyReport> {
         verify(path.as_ref(), options)
+    }
+
+    /// Makes a database that opens of what is left of the one in `path`: the manifest is written anew from its sound edits,
+    /// the tables and the log. Whole tables stay as they are; of damaged ones the whole blocks are kept, of the log every
+    /// whole batch. What is lost is in [`RepairReport::dropped`]. Nothing is deleted: files that are not needed any more
+    /// are moved to `lost/` in the directory.
+    ///
+    /// A lost block or batch may have held deletes, so keys that were deleted may come back.
+    ///
+    /// Of the options the file system, and the form of new tables in `column_family`, matter.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] while it is open, [`Error::NotADatabase`] where there is nothing to repair, [`Error::Io`] and
+    /// [`Error::NoSpace`] when reading or writing fails; the database is as it was then, or repaired.
+    pub fn repair(path: impl AsRef<Path>, options: &DbOptions) -> Result<RepairReport> {
+        repair(path.as_ref(), options)
     }
 
     /// Closes the database: waiting writers are released with an error, running jobs end, the log is synced. Clones and

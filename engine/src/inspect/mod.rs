@@ -22,6 +22,7 @@ use std::path::Path;
 pub(crate) use manifest::add_up;
 pub use manifest::{FamilyChange, FamilyFiles, ManifestContents, ManifestRecord, TableFacts, read_manifest};
 pub use table::{Table, TableProperties};
+pub(crate) use wal::headers_in_order;
 pub use wal::{LogEntry, LogItem, LogRecord, read_log};
 
 use crate::env::FileSystem;

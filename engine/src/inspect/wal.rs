@@ -106,7 +106,7 @@ fn note(dir: &Path, place: RecordPlace, what: &str) -> LogItem<'static> {
 }
 
 /// The segments that were begun, linked backwards from the newest; about the others `visit` is told.
-fn headers_in_order(
+pub(crate) fn headers_in_order(
     fs: &dyn FileSystem,
     dir: &Path,
     numbers: &[FileNumber],

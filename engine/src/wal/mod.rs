@@ -33,6 +33,6 @@ pub(crate) use copy::SegmentPart;
 pub(crate) use facts::{RecoveredEnd, SyncedPosition, WalEdit, WalFacts};
 pub(crate) use format::{HeaderFound, SegmentHeader};
 pub(crate) use replay::{ReplayEnd, ReplayRequest, replay};
-pub(crate) use scan::{RecordPlace, Scanned, damage_at, read_header, scan, segment_numbers};
+pub(crate) use scan::{RecordPlace, Scanned, damage_at, read_header, scan, segment_numbers, stream_position};
 pub(crate) use segments::NextFileNumber;
 pub(crate) use writer::{Wal, WalOptions};

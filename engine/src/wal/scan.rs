@@ -189,6 +189,12 @@ impl SegmentReader {
     }
 }
 
+/// Bytes of the stream in front of `place`, which is in one of `headers`.
+pub(crate) fn stream_position(headers: &[SegmentHeader], place: RecordPlace) -> Option<u64> {
+    let header = headers.iter().find(|header| header.number == place.segment)?;
+    Some(header.start + place.offset.saturating_sub(HEADER_LEN as u64))
+}
+
 /// Damage in a segment of `dir`.
 pub(crate) fn damage_at(dir: &Path, place: RecordPlace, found: Corruption) -> Error {
     Error::corrupt(&wal_path(dir, place.segment), place.offset, found)
