@@ -8,8 +8,8 @@
 //! 5. Write a manifest that says so, and CURRENT. Until then nothing that was there has been touched.
 //! 6. Move what was replaced to `lost/`. Nothing is deleted.
 //!
-//! A table or a part of the log that is lost may have held deletes: keys may come back. That is in the nature of it, and each
-//! loss is reported.
+//! A table or a part of the log that is lost may have held deletes: keys may come back. So may they without a manifest, from
+//! tables that a compaction had just replaced and not yet removed. That is in the nature of it, and each loss is reported.
 
 mod arrange;
 mod log;

@@ -104,7 +104,7 @@ fn look_at_listed(repair: &mut Repair<'_>, entry: &Listed, found: &mut Found) ->
             report(repair, &findings, "it is another table than the manifest means; nothing of it is kept");
             return Ok(());
         }
-        match rescue(repair, *family, file.number, &mut findings)? {
+        match rescue(repair, *family, file.number, &findings)? {
             Some(rescued) => rescued,
             None => return Ok(()),
         }
@@ -164,7 +164,7 @@ fn look_at_unlisted(repair: &mut Repair<'_>, number: FileNumber, found: &mut Fou
         }
         _ => {
             found.incomplete.insert(family);
-            rescue(repair, family, number, &mut findings)?
+            rescue(repair, family, number, &findings)?
         }
     };
     if let Some(file) = file {
@@ -178,14 +178,13 @@ fn rescue(
     repair: &mut Repair<'_>,
     family: u32,
     number: FileNumber,
-    findings: &mut Vec<Error>,
+    findings: &[Error],
 ) -> Result<Option<Arc<FileMeta>>> {
     let path = sst_path(repair.dir, number);
     let name = repair.names.get(&family).cloned().unwrap_or_default();
     let mut out = None;
     let new_number = repair.numbers.take();
-    let mut lost = Vec::new();
-    let salvaged = salvage(&*repair.fs, path, &mut lost, &mut |key, value| {
+    let salvaged = salvage(&*repair.fs, path, &mut |key, value| {
         if out.is_none() {
             out = Some(new_table(repair, family, &name, new_number)?);
         }
