@@ -4,7 +4,7 @@
 //! 2. Look at every table: whole ones stay as they are, of damaged ones the whole blocks are written anew ([`tables`]).
 //! 3. Read every batch of the log that is whole, also behind damage, and write what the tables lack into new ones ([`log`]).
 //! 4. Arrange: a sound manifest's levels are kept; what has no level goes to L0 if that is right, else all tables of the
-//!    family are merged ([`arrange`]).
+//!    family are merged ([`mod@arrange`]).
 //! 5. Write a manifest that says so, and CURRENT. Until then nothing that was there has been touched.
 //! 6. Move what was replaced to `lost/`. Nothing is deleted.
 //!
