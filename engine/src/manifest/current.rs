@@ -57,11 +57,14 @@ impl Current {
     pub(crate) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
         let path = dir.join(CURRENT);
         if !fs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
-            if !fs.exists(dir).map_err(|error| Error::io("look for", dir, error))? {
-                let why = "there is no such directory".to_owned();
-                return Err(Error::NotADatabase { path: dir.to_owned(), why });
-            }
-            let names = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
+            let names = match fs.list(dir) {
+                Ok(names) => names,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    let why = "there is no such directory".to_owned();
+                    return Err(Error::NotADatabase { path: dir.to_owned(), why });
+                }
+                Err(error) => return Err(Error::io("list", dir, error)),
+            };
             let ours = |name: &&String| matches!(parse(name), Some(FileKind::Manifest(_) | FileKind::Sst(_)));
             let why = match names.iter().find(ours) {
                 Some(name) => format!("there is no CURRENT file, but there is {name}; repair the database"),
