@@ -96,7 +96,7 @@ fn live_tables(fs: &SimFs) -> Vec<PathBuf> {
     tables.map(|table| Path::new(DB).join(format!("{:06}.sst", table.number))).collect()
 }
 
-/// Nothing is lost where nothing is damaged: whatever of CURRENT and MANIFEST is missing, damaged or cut, repair brings
+/// `reliability U25`: nothing is lost where nothing is damaged: whatever of CURRENT and MANIFEST is missing, damaged or cut, repair brings
 /// everything back from tables and log, deletes and overwritten values included.
 ///
 /// Method: random databases whose tables overlap in keys and sequences; after the repair every key of both families is read.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sluicedb::{Db, DbOptions, Durability, Error, VerifyReport, WriteOptions};
+use sluicedb::{Db, DbOptions, Durability, Error, VerifyReport, WriteOptions, inspect};
 use sluicedb_tests::cases::run_cases;
 use sluicedb_tests::kinds::damage::{DB, build, options};
 use sluicedb_tests::rng::Rng;
@@ -181,6 +181,69 @@ fn what_a_crash_leaves_is_sound() {
         let report = Db::verify(DB, &options(&image, seed)).map_err(|error| error.to_string())?;
         if report.is_sound() { Ok(()) } else { Err(format!("{:?}", report.findings)) }
     });
+}
+
+/// `reliability R18`: decoders and verification meet bytes of any kind without a panic, and what they read of a damaged file
+/// is only ever what was written into it.
+///
+/// Method: pieces of the files of a small database overwritten, cut, doubled and shifted by seed.
+#[test]
+fn hostile_bytes_are_findings() {
+    let good = database(1);
+    let written = entries_of(&good);
+    run_cases("hostile_bytes_are_findings", 0, 400, |seed| {
+        let mut rng = Rng::new(seed);
+        let fs = good.crash(CrashMode::Kill, seed);
+        for path in fs.files(Path::new(DB)) {
+            let mut bytes = fs.bytes(&path);
+            if matches!(FileKind::of(&path), FileKind::Log | FileKind::Lock) || bytes.is_empty() {
+                continue;
+            }
+            let used = bytes.len().min(6_000);
+            let (at, len) = (rng.index(used), rng.range(1, 200) as usize);
+            let piece = at..(at + len).min(bytes.len());
+            match rng.below(4) {
+                0 => bytes[piece].iter_mut().for_each(|byte| *byte = rng.below(256) as u8),
+                1 => bytes.truncate(at),
+                2 => {
+                    let copy = bytes[piece].to_vec();
+                    bytes.splice(at..at, copy);
+                }
+                _ => drop(bytes.drain(piece)),
+            }
+            fs.put_bytes(&path, &bytes);
+        }
+        let _ = Db::verify(DB, &options(&fs, seed));
+        let strange: Vec<_> = entries_of(&fs).difference(&written).cloned().collect();
+        if strange.is_empty() { Ok(()) } else { Err(format!("nobody wrote {strange:?}")) }
+    });
+}
+
+/// Every key and value that the decoders find in tables and log.
+fn entries_of(fs: &SimFs) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
+    let mut entries = BTreeSet::new();
+    for path in fs.files(Path::new(DB)) {
+        match FileKind::of(&path) {
+            FileKind::Sst => {
+                let Ok(table) = inspect::Table::open(fs, &path) else { continue };
+                let _ = table.properties();
+                let _ = table.for_each(None, |key, value| {
+                    entries.insert((key.user_key.clone(), value.to_vec()));
+                    Ok(true)
+                });
+            }
+            FileKind::Manifest => drop(inspect::read_manifest(fs, &path)),
+            FileKind::Current => drop(inspect::read_current(fs, Path::new(DB))),
+            _ => {}
+        }
+    }
+    let _ = inspect::read_log(fs, Path::new(DB), |item| {
+        if let inspect::LogItem::Record(record) = item {
+            entries.extend(record.entries.iter().map(|entry| (entry.key.to_vec(), entry.value.to_vec())));
+        }
+        Ok(())
+    });
+    entries
 }
 
 /// Beside a holder that writes, flushes and compacts all the time nothing is ever taken for damage.
