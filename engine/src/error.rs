@@ -102,6 +102,13 @@ pub enum Error {
         #[source]
         first: Arc<Error>,
     },
+    /// The database was opened for reading only. Nothing changed; close it and open it with
+    /// [`Db::open`](crate::Db::open) to write.
+    #[error("{} is open for reading only", .path.display())]
+    OpenedReadOnly {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The database is closing or closed. The operation left no trace.
     #[error("the database is shutting down")]
     ShutdownInProgress,

@@ -32,6 +32,11 @@ impl InfoLog {
         Self { file: fs.create(&path).ok(), end: AtomicU64::new(0), clock }
     }
 
+    /// Writes nothing: lines go to the `log` facade only. For a database that is open for reading only.
+    pub(crate) fn silent(clock: Arc<dyn Clock>) -> Self {
+        Self { file: None, end: AtomicU64::new(0), clock }
+    }
+
     /// Writes one line.
     pub(crate) fn line(&self, level: Level, text: &str) {
         log::log!(target: "sluicedb", level, "{text}");

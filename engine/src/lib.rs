@@ -41,6 +41,7 @@ mod event;
 mod filename;
 mod flush;
 mod info_log;
+pub mod inspect;
 mod iter;
 mod jobs;
 mod key;
@@ -48,11 +49,13 @@ mod manifest;
 mod memtable;
 mod obsolete;
 mod options;
+mod repair;
 mod slice;
 mod snapshot;
 mod sst;
 mod stats;
 mod sync;
+mod verify;
 mod version;
 mod wal;
 
@@ -71,6 +74,7 @@ pub use options::{
     ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode,
     ReadOptions, RecoveryMode, TableWrites, WriteOptions,
 };
+pub use repair::RepairReport;
 pub use slice::PinnedSlice;
 #[cfg(feature = "manual-clock")]
 pub use sluicedb_controller::ManualClock;
@@ -81,3 +85,4 @@ pub use sluicedb_controller::{
 pub use sluicedb_wbm::{Holder, MemtableState, PressureChange, Quota, WbmOptions, WriteBufferManager};
 pub use snapshot::Snapshot;
 pub use stats::StatisticsSnapshot;
+pub use verify::VerifyReport;

@@ -3,6 +3,7 @@
 //! A table is opened when it is first read; of several threads that miss it, one opens it. Whoever holds a
 //! reader keeps it open, evicted or not. It knows where files are, not which ones are live.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(crate) struct TableCache {
     mode: ReadMode,
     blocks: Option<Arc<BlockCache>>,
     tables: Cache<FileNumber, Arc<SstReader>, UnitWeighter, BlockHash>,
+    /// Tables that stay open whatever happens to their files; see [`pin`](Self::pin).
+    pinned: HashMap<FileNumber, Arc<SstReader>>,
 }
 
 impl TableCache {
@@ -46,7 +49,17 @@ impl TableCache {
             .build()
             .expect("both capacities are set");
         let tables = Cache::with_options(options, UnitWeighter, BlockHash, DefaultLifecycle::default());
-        Self { fs, dir, mode, blocks, tables }
+        Self { fs, dir, mode, blocks, tables, pinned: HashMap::new() }
+    }
+
+    /// Opens these tables and keeps them open: who does not hold the database's lock reads on from files that its holder
+    /// deletes.
+    pub(crate) fn pin<'a>(&mut self, files: impl IntoIterator<Item = &'a FileMeta>) -> Result<()> {
+        for file in files {
+            let table = self.open(file)?;
+            self.pinned.insert(file.number, table);
+        }
+        Ok(())
     }
 
     /// The open table of `file`; opens it if it is not.
@@ -69,7 +82,10 @@ impl TableCache {
             match self.tables.get_value_or_guard(&file.number, None) {
                 GuardResult::Value(table) => return Ok(table),
                 GuardResult::Guard(guard) => {
-                    let table = self.open(file)?;
+                    let table = match self.pinned.get(&file.number) {
+                        Some(pinned) => Arc::clone(pinned),
+                        None => self.open(file)?,
+                    };
                     // Refused only when the file was evicted meanwhile; this reader is good all the same.
                     let _ = guard.insert(table.clone());
                     return Ok(table);

@@ -64,6 +64,8 @@ pub(crate) struct SstOutputs<'a> {
     pub(crate) clock: &'a dyn Clock,
     pub(crate) dir: PathBuf,
     pub(crate) options: SstOptions,
+    /// Id and name of the column family.
+    pub(crate) family: (u32, Arc<str>),
     /// Takes a file number and protects that file from being removed as obsolete until the job has ended.
     pub(crate) next_number: &'a (dyn Fn() -> FileNumber + Sync),
 }
@@ -76,7 +78,8 @@ impl OutputFactory for SstOutputs<'_> {
         let path = sst_path(&self.dir, number);
         let table = SstWriter::create(self.fs, path, self.fs.unique_id(), self.options);
         // What a failed creation left behind, if anything.
-        Ok((number, table.inspect_err(|_| self.remove(number))?))
+        let table = table.inspect_err(|_| self.remove(number))?;
+        Ok((number, table.of_family(self.family.0, &self.family.1)))
     }
 
     fn remove(&self, number: FileNumber) {

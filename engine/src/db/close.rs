@@ -44,7 +44,7 @@ impl Shared {
         self.events.finish();
         self.info_log.info("closed");
         *self.lock.lock() = None;
-        first.and(self.failure.check())
+        if self.read_only { first } else { first.and(self.failure.check()) }
     }
 
     /// Flushes the families whose memtables hold writes that the log lacks.

@@ -120,6 +120,7 @@ impl Shared {
         let (began, cpu_began) = (self.clock.now_nanos(), thread_cpu_micros());
         let open = open_through(Arc::clone(&self.tables), BlockRead::BACKGROUND);
         let outputs = SstOutputs {
+            family: (family.id, Arc::clone(&family.name)),
             fs: &*self.fs,
             clock: &*self.clock,
             dir: self.dir.clone(),

@@ -146,7 +146,8 @@ impl Shared {
         let direct = self.options.table_writes == TableWrites::Direct;
         let options = SstOptions { direct, ..SstOptions::from_family(&family.options, 0) };
         let path = sst_path(&self.dir, number);
-        let mut table = SstWriter::create(&*self.fs, path, self.fs.unique_id(), options)?;
+        let table = SstWriter::create(&*self.fs, path, self.fs.unique_id(), options)?;
+        let mut table = table.of_family(family.id, &family.name);
         let go_on = || if self.is_closing() { Err(Error::ShutdownInProgress) } else { Ok(()) };
         if build_l0(sealed, &snapshots, &mut table, &go_on)? == 0 {
             return Ok(None);

@@ -43,6 +43,9 @@ impl Shared {
 
     /// Waits until no flush and no compaction is queued, running or due.
     pub(super) fn wait_for_background_work(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(()); // there is none
+        }
         self.wait_until(|| {
             let idle = {
                 let state = self.state.lock();

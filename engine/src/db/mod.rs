@@ -9,20 +9,24 @@
 //! | who works in the background, and when   | [`background`]              |
 //! | one flush, one compaction               | [`flush`], [`compact`]      |
 //! | flushes and compactions asked for       | [`maintenance`]             |
+//! | read-only opens, checkpoints, verify, repair | [`side_doors`]     |
 //! | what it says about itself               | [`properties`]              |
 
 mod background;
+mod checkpoint;
 mod close;
 mod column_families;
 mod compact;
 mod flush;
 mod maintenance;
 mod open;
+mod open_read_only;
 mod pressure;
 mod properties;
 mod read;
 mod recover;
 mod resume;
+mod side_doors;
 mod state;
 mod stats_text;
 mod write;
@@ -167,6 +171,8 @@ pub(crate) struct Shared {
     closing: AtomicBool,
     /// Closing has been begun by somebody.
     closed: AtomicBool,
+    /// Opened for reading only: `failure` holds the refusal from the beginning, and no thread runs.
+    read_only: bool,
     stats: Statistics,
     /// When it was opened, on its clock, in nanoseconds.
     opened_at: u64,

@@ -31,7 +31,7 @@ use crate::event::Events;
 use crate::filename::{CURRENT, FileKind, LOCK, parse, sst_path};
 use crate::info_log::InfoLog;
 use crate::jobs::{Bell, Failure, Workers};
-use crate::manifest::{self, FamilyEdit, VersionEdit};
+use crate::manifest::{self, FamilyEdit, RecoveredManifest, VersionEdit};
 use crate::obsolete::{ObsoleteFiles, ReaderGone};
 use crate::options::{ColumnFamilyOptions, DbOptions, RecoveryMode};
 use crate::snapshot::SnapshotList;
@@ -99,9 +99,10 @@ pub(super) fn open(
         options: &options,
         pressure: &pressure,
         numbers: &numbers,
+        read_only: false,
         new_memtable: &new_memtable,
     };
-    let mut recovered = recovery.run(&state, &family_options)?;
+    let recovered = recovery.run(&state, &family_options)?;
     info_log.info(&format!(
         "replayed {} batches of the log, dropped {} bytes behind its end; last sequence {}",
         recovered.end.records, recovered.end.bytes_dropped, recovered.last_sequence
@@ -117,6 +118,91 @@ pub(super) fn open(
     remove_unnamed(&*fs, dir, &names, &state, &recovered.end.dead, versions.manifest_number(), &info_log);
 
     // 9. Everything together, and the threads.
+    let (block_cache, tables) = open_caches(&fs, dir, &options);
+    let shared = assemble(Parts {
+        dir,
+        next_memtable: next_memtable.load(Ordering::Relaxed),
+        options,
+        fs,
+        tracked_fs,
+        lock: Some(lock),
+        info_log,
+        events,
+        pressure,
+        purge_bell,
+        wal,
+        versions,
+        block_cache,
+        tables,
+        state,
+        family_options,
+        recovered,
+        read_only: false,
+    })?;
+    for family in shared.families.all() {
+        shared.pressure.register_family(&family.data);
+        shared.update_sources(&family.data);
+    }
+    shared.start_threads().inspect_err(|_| {
+        let _ = shared.close(); // ends those that did start
+    })?;
+    // A writer that waits makes sure by itself that a flush comes; a full memtable left by recovery starts one now.
+    for family in shared.families.all() {
+        if family.data.pin().mutable.bytes() >= family.data.options.write_buffer_size {
+            family.data.want_flush(FlushStage::SealWanted);
+        }
+    }
+    shared.purge_bell.ring();
+    Ok(shared)
+}
+
+/// What an open database is put together of.
+pub(super) struct Parts<'a> {
+    pub(super) dir: &'a Path,
+    pub(super) options: DbOptions,
+    pub(super) fs: Arc<dyn FileSystem>,
+    pub(super) tracked_fs: Arc<TrackedFileSystem>,
+    pub(super) lock: Option<Box<dyn FileLock>>,
+    pub(super) info_log: Arc<InfoLog>,
+    pub(super) events: Arc<Events>,
+    pub(super) pressure: Pressure,
+    pub(super) purge_bell: Arc<Bell>,
+    pub(super) wal: Wal,
+    pub(super) versions: VersionSet,
+    pub(super) block_cache: Option<Arc<BlockCache>>,
+    pub(super) tables: TableCache,
+    pub(super) state: ManifestState,
+    pub(super) family_options: BTreeMap<u32, ColumnFamilyOptions>,
+    pub(super) recovered: Recovered,
+    pub(super) next_memtable: u64,
+    pub(super) read_only: bool,
+}
+
+/// The block cache, if there is one, and the cache of open tables.
+pub(super) fn open_caches(
+    fs: &Arc<dyn FileSystem>,
+    dir: &Path,
+    options: &DbOptions,
+) -> (Option<Arc<BlockCache>>, TableCache) {
+    let block_cache = options
+        .block_cache
+        .clone()
+        .or_else(|| (options.block_cache_size > 0).then(|| BlockCache::new(options.block_cache_size)));
+    let tables = TableCache::new(
+        Arc::clone(fs),
+        dir.to_owned(),
+        options.max_open_files as usize,
+        options.read_mode,
+        block_cache.clone(),
+    );
+    (block_cache, tables)
+}
+
+/// The database, without threads and unknown to those who slow writers.
+pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
+    let Parts { dir, options, fs, tracked_fs, lock, info_log, events, pressure, purge_bell, .. } = parts;
+    let Parts { wal, versions, block_cache, tables, state, family_options, mut recovered, .. } = parts;
+    let Parts { next_memtable, read_only, .. } = parts;
     let obsolete = ObsoleteFiles::new(Arc::clone(&purge_bell));
     let flush_bell = Bell::new(&options.clock);
     let identity = NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed); // only has to be unique
@@ -142,24 +228,13 @@ pub(super) fn open(
         writer.add_family(Arc::clone(&data));
         families.push(ColumnFamily { data });
     }
-    let block_cache = options
-        .block_cache
-        .clone()
-        .or_else(|| (options.block_cache_size > 0).then(|| BlockCache::new(options.block_cache_size)));
-    let tables = TableCache::new(
-        Arc::clone(&fs),
-        dir.to_owned(),
-        options.max_open_files as usize,
-        options.read_mode,
-        block_cache.clone(),
-    );
     let shared = Arc::new(Shared {
         dir: dir.to_owned(),
         identity,
         clock: Arc::clone(&options.clock),
         info_log,
         events,
-        lock: Mutex::new(Some(lock)),
+        lock: Mutex::new(lock),
         pressure,
         commit: Commit::new(writer),
         wal,
@@ -171,7 +246,7 @@ pub(super) fn open(
         tables: Arc::new(tables),
         block_cache,
         obsolete,
-        next_memtable: AtomicU64::new(next_memtable.load(Ordering::Relaxed)),
+        next_memtable: AtomicU64::new(next_memtable),
         workers: Workers::default(),
         compaction_threads: compaction_threads(&options)?,
         flush_bell,
@@ -182,6 +257,7 @@ pub(super) fn open(
         refusing: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         closed: AtomicBool::new(false),
+        read_only,
         stats: Statistics::default(),
         opened_at: options.clock.now_nanos(),
         last_print: Last::default(),
@@ -192,20 +268,6 @@ pub(super) fn open(
     // From here on versions die in the background, and who holds one, or a file of one, must ring when
     // it lets go: these do not.
     drop((state, recovered));
-    for family in shared.families.all() {
-        shared.pressure.register_family(&family.data);
-        shared.update_sources(&family.data);
-    }
-    shared.start_threads().inspect_err(|_| {
-        let _ = shared.close(); // ends those that did start
-    })?;
-    // A writer that waits makes sure by itself that a flush comes; a full memtable left by recovery starts one now.
-    for family in shared.families.all() {
-        if family.data.pin().mutable.bytes() >= family.data.options.write_buffer_size {
-            family.data.want_flush(FlushStage::SealWanted);
-        }
-    }
-    shared.purge_bell.ring();
     Ok(shared)
 }
 
@@ -250,7 +312,7 @@ pub(super) fn destroy(dir: &Path, options: &DbOptions) -> Result<()> {
     Ok(())
 }
 
-fn check_options(options: &DbOptions, named: &[(String, ColumnFamilyOptions)]) -> Result<()> {
+pub(super) fn check_options(options: &DbOptions, named: &[(String, ColumnFamilyOptions)]) -> Result<()> {
     options.validate()?;
     let mut seen = HashSet::new();
     for (name, options) in named {
@@ -323,6 +385,11 @@ fn add_family(state: &mut ManifestState, id: u32, name: &str) {
 /// What the manifest says, and the bytes of a torn last record that were dropped.
 fn read_manifest(fs: &dyn FileSystem, dir: &Path) -> Result<(ManifestState, u64)> {
     let manifest = manifest::recover(fs, dir)?;
+    Ok((state_of(&manifest)?, manifest.bytes_dropped))
+}
+
+/// What the edits of a manifest add up to.
+pub(crate) fn state_of(manifest: &RecoveredManifest) -> Result<ManifestState> {
     let mut state = ManifestState::default();
     for edit in &manifest.edits {
         state.apply(edit, MAX_LEVELS).map_err(|why| why.in_manifest(&manifest.path))?;
@@ -331,7 +398,7 @@ fn read_manifest(fs: &dyn FileSystem, dir: &Path) -> Result<(ManifestState, u64)
         let found = Corruption::bad("column families", "one with id 0, 'default'", "none");
         return Err(Error::corrupt(&manifest.path, 0, found));
     }
-    Ok((state, manifest.bytes_dropped))
+    Ok(state)
 }
 
 /// Files that a crash left may bear numbers that the manifest has not heard of; none is used again.
@@ -345,7 +412,7 @@ fn pass_used_numbers(numbers: &FileNumbers, names: &[String]) {
 }
 
 /// The options of every family, by id; families that are named and missing are added to `state`.
-fn choose_options(
+pub(super) fn choose_options(
     state: &mut ManifestState,
     options: &DbOptions,
     named: &[(String, ColumnFamilyOptions)],
@@ -375,7 +442,7 @@ fn choose_options(
 }
 
 /// Every table that the manifest names is there, and as long as it was.
-fn check_tables(fs: &dyn FileSystem, dir: &Path, state: &ManifestState) -> Result<()> {
+pub(super) fn check_tables(fs: &dyn FileSystem, dir: &Path, state: &ManifestState) -> Result<()> {
     for family in state.families.values() {
         for (_, file) in family.version.all_files() {
             let path = sst_path(dir, file.number);

@@ -87,7 +87,7 @@ impl Shared {
             "rocksdb.estimate-pending-compaction-bytes" => {
                 Score::new(version, &family.options).pending_bytes()
             }
-            "rocksdb.background-errors" => u64::from(self.failure.has_failed()),
+            "rocksdb.background-errors" => u64::from(self.failure.has_failed() && !self.read_only),
             "rocksdb.estimate-num-keys" => {
                 // Every tombstone hides about one entry; overwritten entries are counted twice.
                 let in_files: u64 = version

@@ -23,7 +23,7 @@ use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::sst::{SstOptions, SstWriter};
 use crate::version::set::{FileNumbers, ManifestState};
 use crate::version::{FileMeta, FileNumber};
-use crate::wal::{ReplayEnd, ReplayRequest, replay};
+use crate::wal::{RecordPlace, ReplayEnd, ReplayRequest, damage_at, replay};
 
 /// What recovery works with.
 pub(super) struct Recovery<'a> {
@@ -33,6 +33,8 @@ pub(super) struct Recovery<'a> {
     pub(super) options: &'a DbOptions,
     pub(super) pressure: &'a Pressure,
     pub(super) numbers: &'a FileNumbers,
+    /// Everything stays in memory, whatever its size, and nothing is synced.
+    pub(super) read_only: bool,
     /// Makes an empty memtable for the family of this name.
     pub(super) new_memtable: &'a dyn Fn(&Arc<str>, &ColumnFamilyOptions) -> Arc<Memtable>,
 }
@@ -88,15 +90,15 @@ impl Recovery<'_> {
             dir: self.dir,
             facts: &state.wal,
             mode: self.options.recovery_mode,
-            read_only: false,
+            read_only: self.read_only,
         };
         let oldest_segment = state.wal.first_needed;
         let end = if state.wal.first_needed == FileNumber(0) {
             ReplayEnd::default()
         } else {
-            replay(&request, |record| {
-                last = self.replay_batch(record, oldest_segment, last, &mut replayed)?;
-                self.make_room(&mut replayed, &mut flushed)
+            replay(&request, |place, record| {
+                last = self.replay_batch(place, record, oldest_segment, last, &mut replayed)?;
+                if self.read_only { Ok(()) } else { self.make_room(&mut replayed, &mut flushed) }
             })?
         };
         if let Some(damage) = &end.damage {
@@ -117,12 +119,13 @@ impl Recovery<'_> {
     /// Inserts what the SSTs lack of one batch; its last sequence comes back.
     fn replay_batch(
         &self,
+        place: RecordPlace,
         record: &[u8],
         segment: FileNumber,
         before: SequenceNumber,
         families: &mut BTreeMap<u32, Replayed<'_>>,
     ) -> Result<SequenceNumber> {
-        let damaged = |found| Error::corrupt(self.dir, 0, found);
+        let damaged = |found| damage_at(self.dir, place, found);
         let mut entries = BatchReader::new(record).map_err(damaged)?;
         let mut seq = entries.first;
         if seq <= before {
@@ -179,7 +182,8 @@ impl Recovery<'_> {
         full.charge().flush_started();
         let number = self.numbers.take();
         let options = SstOptions::from_family(family.options, 0);
-        let mut table = SstWriter::create(self.fs, sst_path(self.dir, number), self.fs.unique_id(), options)?;
+        let table = SstWriter::create(self.fs, sst_path(self.dir, number), self.fs.unique_id(), options)?;
+        let mut table = table.of_family(id, &family.name);
         build_l0(std::slice::from_ref(&full), &[], &mut table, &|| Ok(()))?;
         let file = FileMeta::from_summary(number, table.finish()?, self.clock.unix_micros());
         self.fs.sync_dir(self.dir).map_err(|error| Error::io("sync", self.dir, error))?;

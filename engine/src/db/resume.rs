@@ -19,7 +19,7 @@ use crate::manifest::VersionEdit;
 impl Shared {
     /// Brings the database back to taking writes, if it does not.
     pub(super) fn resume(&self) -> Result<()> {
-        if !self.failure.has_failed() {
+        if self.read_only || !self.failure.has_failed() {
             return self.check_writable();
         }
         // The right to flush first, then the lead: a flush thread takes them in this order, too.
@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// Waits until no job flushes the family, and takes the right to.
-    fn take_flush_right(&self, family: &ColumnFamily) -> Result<()> {
+    pub(super) fn take_flush_right(&self, family: &ColumnFamily) -> Result<()> {
         loop {
             let seen = self.done_bell.rings();
             if family.data.begin_flush() {

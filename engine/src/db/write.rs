@@ -229,7 +229,7 @@ impl Shared {
 
     /// Latches a failure that the log keeps. One that it does not, such as no space for a further segment, left the
     /// group unwritten and the log as it was.
-    fn log_failed(&self, error: &Error) {
+    pub(super) fn log_failed(&self, error: &Error) {
         if self.wal.durability().failure().is_some() {
             self.latch_failure(error);
         }

@@ -7,10 +7,12 @@
 //! This module knows no engine type and no file format. Errors are plain [`io::Error`]; callers add what
 //! they were doing and to which file with [`Error::io`](crate::Error::io).
 
+mod copy;
 mod disk;
 #[cfg(test)]
 pub(crate) mod mem;
 mod mmap;
+mod read_only;
 mod tracked;
 
 use std::fmt::Debug;
@@ -19,8 +21,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use copy::{copy_file, link_or_copy};
 pub use disk::DiskFileSystem;
 pub use mmap::MappedFile;
+pub(crate) use read_only::{ReadOnlyFileSystem, RefusingFile};
 pub use sluicedb_controller::{Clock, SystemClock};
 pub(crate) use tracked::TrackedFileSystem;
 
@@ -62,6 +66,18 @@ pub trait FileSystem: Send + Sync + Debug + 'static {
 
     /// Renames a file, replacing `to`. Durable after [`sync_dir`](FileSystem::sync_dir).
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes `to` a second name of the file `from`, on which nothing may be written any more. Durable after
+    /// [`sync_dir`](FileSystem::sync_dir) of `to`'s directory.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::Unsupported`] where there is no such thing, which is what this default answers;
+    /// [`io::ErrorKind::AlreadyExists`] when `to` is there.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Removes a file. Durable after [`sync_dir`](FileSystem::sync_dir).
     fn remove(&self, path: &Path) -> io::Result<()>;
@@ -148,6 +164,16 @@ pub(crate) fn read_all(fs: &dyn FileSystem, path: &Path) -> io::Result<Vec<u8>> 
     let size = file.size()?;
     let mut bytes = vec![0; usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?];
     let read = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Reads `len` bytes of `path` from `offset` on, or what there is of them.
+pub(crate) fn read_range(fs: &dyn FileSystem, path: &Path, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    let file = fs.open_readable(path)?;
+    let len = len.min(file.size()?.saturating_sub(offset));
+    let mut bytes = vec![0; usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?];
+    let read = file.read_at(&mut bytes, offset)?;
     bytes.truncate(read);
     Ok(bytes)
 }

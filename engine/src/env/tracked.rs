@@ -89,6 +89,11 @@ impl FileSystem for TrackedFileSystem {
         self.inner.rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        forbid_held_locks("link a file");
+        self.inner.hard_link(from, to)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         forbid_held_locks("remove a file");
         self.inner.remove(path)

@@ -60,7 +60,7 @@ impl Failure {
         let first = self.first.lock().clone();
         match first {
             None => Ok(()), // it was cleared since
-            Some(first) if is_no_space(&first) => Err((*first).clone()),
+            Some(first) if is_no_space(&first) || is_read_only_open(&first) => Err((*first).clone()),
             Some(first) => Err(Error::ReadOnly { first }),
         }
     }
@@ -68,6 +68,11 @@ impl Failure {
 
 fn is_no_space(error: &Error) -> bool {
     matches!(error, Error::NoSpace { .. })
+}
+
+/// Not a failure at all, but refuses writes in the same places.
+fn is_read_only_open(error: &Error) -> bool {
+    matches!(error, Error::OpenedReadOnly { .. })
 }
 
 #[cfg(test)]

@@ -22,10 +22,10 @@ use crate::version::FileNumber;
 
 /// What CURRENT says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Current {
-    pub(super) manifest: FileNumber,
+pub(crate) struct Current {
+    pub(crate) manifest: FileNumber,
     /// Bytes of the manifest that were synced before CURRENT named it.
-    pub(super) synced_bytes: u64,
+    pub(crate) synced_bytes: u64,
 }
 
 /// Longest CURRENT that is read.
@@ -54,10 +54,17 @@ impl Current {
     }
 
     /// Reads CURRENT; [`Error::NotADatabase`] when it is not there.
-    pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
+    pub(crate) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
         let path = dir.join(CURRENT);
         if !fs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
-            let names = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
+            let names = match fs.list(dir) {
+                Ok(names) => names,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    let why = "there is no such directory".to_owned();
+                    return Err(Error::NotADatabase { path: dir.to_owned(), why });
+                }
+                Err(error) => return Err(Error::io("list", dir, error)),
+            };
             let ours = |name: &&String| matches!(parse(name), Some(FileKind::Manifest(_) | FileKind::Sst(_)));
             let why = match names.iter().find(ours) {
                 Some(name) => format!("there is no CURRENT file, but there is {name}; repair the database"),

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::current::Current;
 use super::edit::VersionEdit;
 use super::format::{encode_header, put_record};
-use crate::env::{FileSystem, WritableFile};
+use crate::env::{FileSystem, RefusingFile, WritableFile};
 use crate::error::{Error, Result};
 use crate::filename::{CURRENT_TMP, manifest_name};
 use crate::sync::{Mutex, MutexGuard};
@@ -65,6 +65,13 @@ impl ManifestLog {
         let tail = write_new(&*fs, dir, number, state)?;
         Current::swap_in(&*fs, dir)?;
         Ok(Self { fs, dir: dir.to_owned(), tail: Mutex::across_io(tail) })
+    }
+
+    /// The manifest of a database that is open for reading only: every edit is refused with `refusal`.
+    pub(crate) fn read_only(fs: Arc<dyn FileSystem>, dir: &Path, number: FileNumber, refusal: Error) -> Self {
+        let (path, file) = (dir.join(manifest_name(number)), Box::new(RefusingFile));
+        let tail = Tail { number, path, file, size: 0, syncs: 0, failure: Some(refusal) };
+        Self { fs, dir: dir.to_owned(), tail: Mutex::across_io(tail) }
     }
 
     /// Takes the manifest's own lock. No lock of a lower rank may be held.

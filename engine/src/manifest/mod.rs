@@ -11,9 +11,12 @@ mod edit;
 mod format;
 mod log;
 mod recover;
+mod survey;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use current::Current;
 pub(crate) use edit::{FamilyEdit, VersionEdit};
 pub(crate) use log::ManifestLog;
-pub(crate) use recover::recover;
+pub(crate) use recover::{RecoveredManifest, recover};
+pub(crate) use survey::{SurveyedManifest, SurveyedRecord, survey};

@@ -21,7 +21,6 @@ use crate::version::FileNumber;
 /// What a manifest holds.
 #[derive(Debug)]
 pub(crate) struct RecoveredManifest {
-    #[cfg_attr(not(test), expect(dead_code, reason = "for dumps"))]
     pub(crate) number: FileNumber,
     pub(crate) path: PathBuf,
     /// The edits, in order; the first are full state.

@@ -9,11 +9,12 @@
 //! ```
 //!
 //! [`SstWriter`] makes a table from ascending keys, [`SstReader`] answers from one, [`SstIter`] moves over
-//! one. Nothing here knows versions, levels, visibility or other tables.
+//! one. [`check`](fn@check) looks at every byte of one. Nothing here knows versions, levels, visibility or other tables.
 
 mod block;
 mod block_builder;
 mod bytes;
+mod check;
 mod compression;
 mod filter;
 mod format;
@@ -25,6 +26,7 @@ mod source;
 mod writer;
 
 pub(crate) use bytes::BlockBytes;
+pub(crate) use check::{check, salvage};
 pub(crate) use iter::SstIter;
 pub(crate) use reader::{BlockRead, SstReader};
 pub(crate) use writer::{SstSummary, SstWriter};

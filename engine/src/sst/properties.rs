@@ -10,7 +10,8 @@
 //! | 1   | `entries`         | 5   | `data_blocks`   | 9   | `largest_seq`      |
 //! | 2   | `tombstones`      | 6   | `data_bytes`    | 10  | `smallest`         |
 //! | 3   | `raw_key_bytes`   | 7   | `filter_keys`   | 11  | `largest`          |
-//! | 4   | `raw_value_bytes` | 8   | `smallest_seq`  |     |                    |
+//! | 4   | `raw_value_bytes` | 8   | `smallest_seq`  | 12  | `family_id`        |
+//! |     |                   |     |                 | 13  | `family_name`      |
 
 #![deny(clippy::indexing_slicing, clippy::unwrap_used)]
 
@@ -37,6 +38,8 @@ pub(crate) struct SstProperties {
     /// Smallest and largest internal key.
     pub(crate) smallest: Box<[u8]>,
     pub(crate) largest: Box<[u8]>,
+    /// The column family that it was made for, id and name; `None` in tables that do not say so.
+    pub(crate) family: Option<(u32, Box<str>)>,
 }
 
 impl SstProperties {
@@ -62,12 +65,20 @@ impl SstProperties {
             put_varint(&mut out, tag);
             put_bytes(&mut out, bytes);
         }
+        if let Some((id, name)) = &self.family {
+            put_varint(&mut out, 12);
+            put_varint(&mut out, varint_len(u64::from(*id)) as u64);
+            put_varint(&mut out, u64::from(*id));
+            put_varint(&mut out, 13);
+            put_bytes(&mut out, name.as_bytes());
+        }
         out
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Corruption> {
         let damaged = || Corruption::bad("properties block", "tags with their fields", "something else");
         let mut properties = Self::default();
+        let (mut family_id, mut family_name) = (None, None);
         let mut cursor = Cursor::new(bytes);
         while !cursor.is_empty() {
             let tag = cursor.varint().ok_or_else(damaged)?;
@@ -85,9 +96,12 @@ impl SstProperties {
                 9 => properties.largest_seq = SequenceNumber::new(number()?),
                 10 => properties.smallest = field.into(),
                 11 => properties.largest = field.into(),
+                12 => family_id = Some(u32::try_from(number()?).map_err(|_| damaged())?),
+                13 => family_name = Some(std::str::from_utf8(field).map_err(|_| damaged())?),
                 _ => {}
             }
         }
+        properties.family = family_id.zip(family_name).map(|(id, name)| (id, name.into()));
         Ok(properties)
     }
 }
@@ -111,6 +125,7 @@ mod tests {
             largest_seq: SequenceNumber::new(9),
             smallest: (*b"a").into(),
             largest: (*b"zz").into(),
+            family: None,
         };
         let mut bytes = properties.encode();
         let golden = [
@@ -124,5 +139,10 @@ mod tests {
             let _ = SstProperties::decode(bytes.get(..cut).unwrap_or_default());
         }
         assert!(SstProperties::decode(&[1, 9, 1]).is_err());
+
+        let of_family = SstProperties { family: Some((300, "alpha".into())), ..SstProperties::default() };
+        let bytes = of_family.encode();
+        assert!(bytes.ends_with(&[12, 2, 0xac, 2, 13, 5, b'a', b'l', b'p', b'h', b'a']), "{bytes:?}");
+        assert_eq!(SstProperties::decode(&bytes), Ok(of_family));
     }
 }

@@ -80,7 +80,6 @@ impl SstReader {
     }
 
     /// Opens a table of which nothing is known: for repair and inspection.
-    #[cfg_attr(not(test), expect(dead_code, reason = "repair and inspection will open tables so"))]
     pub(crate) fn open_unlisted(fs: &dyn FileSystem, path: PathBuf, number: FileNumber) -> Result<Arc<Self>> {
         Self::with_file(TableFile::open(fs, path, ReadMode::Pread, None)?, number, None)
     }
@@ -146,7 +145,6 @@ impl SstReader {
         SstIter::new(self.clone(), how)
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "for inspection"))]
     pub(crate) fn properties(&self) -> &SstProperties {
         &self.properties
     }
@@ -156,7 +154,6 @@ impl SstReader {
         self.number
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "for inspection"))]
     pub(crate) fn footer(&self) -> &Footer {
         self.file.footer()
     }
@@ -169,6 +166,12 @@ impl SstReader {
             ordinal if ordinal < self.index.len() => self.index.handle(ordinal).extent.offset,
             _ => self.file.footer().file_size,
         }
+    }
+
+    /// Data blocks that are stored compressed.
+    pub(crate) fn compressed_blocks(&self) -> u64 {
+        let is_compressed = |ordinal: &usize| self.index.handle(*ordinal).codec != Codec::Stored;
+        (0..self.index.len()).filter(is_compressed).count() as u64
     }
 
     /// Heap memory that the open table keeps (index, and the filter unless it is mapped), in bytes.

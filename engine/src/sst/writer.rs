@@ -82,6 +82,12 @@ impl SstWriter {
         })
     }
 
+    /// Makes the table say that it is of this column family.
+    pub(crate) fn of_family(mut self, id: u32, name: &str) -> Self {
+        self.properties.family = Some((id, name.into()));
+        self
+    }
+
     /// Adds an entry behind all others.
     ///
     /// # Errors

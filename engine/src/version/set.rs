@@ -222,6 +222,22 @@ impl VersionSet {
         Ok(Self { fs, dir, manifest, roll_over_at, state: Mutex::new(state), numbers, next_family })
     }
 
+    /// The versions of a database that is open for reading only: no edit is taken.
+    pub(crate) fn read_only(
+        fs: &Arc<dyn FileSystem>,
+        dir: &Path,
+        state: ManifestState,
+        manifest: FileNumber,
+        refusal: Error,
+    ) -> Self {
+        let manifest = ManifestLog::read_only(Arc::clone(fs), dir, manifest, refusal);
+        let numbers = Arc::new(FileNumbers::starting_at(state.next_file));
+        let next_family = AtomicU32::new(state.next_family);
+        let (fs, dir) = (Arc::clone(fs), dir.to_owned());
+        let roll_over_at = AtomicU64::new(u64::MAX);
+        Self { fs, dir, manifest, roll_over_at, state: Mutex::new(state), numbers, next_family }
+    }
+
     /// After a failed edit: goes on in a new manifest, written from what was acknowledged.
     pub(crate) fn heal(&self) -> Result<()> {
         let mut tail = self.manifest.lock();
@@ -245,6 +261,11 @@ impl VersionSet {
     /// Number of the live manifest.
     pub(crate) fn manifest_number(&self) -> FileNumber {
         self.manifest.lock().number()
+    }
+
+    /// What the manifest says now.
+    pub(crate) fn state(&self) -> ManifestState {
+        self.state.lock().clone()
     }
 
     /// A number that no file has.

@@ -109,18 +109,18 @@ impl Kind {
 
 /// What a segment says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SegmentHeader {
-    pub(super) number: FileNumber,
-    pub(super) log_id: u64,
-    pub(super) previous: FileNumber,
-    pub(super) start: u64,
-    pub(super) synced: u64,
-    pub(super) capacity: u64,
+pub(crate) struct SegmentHeader {
+    pub(crate) number: FileNumber,
+    pub(crate) log_id: u64,
+    pub(crate) previous: FileNumber,
+    pub(crate) start: u64,
+    pub(crate) synced: u64,
+    pub(crate) capacity: u64,
 }
 
 /// What the first bytes of a segment file are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum HeaderFound {
+pub(crate) enum HeaderFound {
     /// The header of the segment that the file name names.
     Begun(SegmentHeader),
     /// Zeros, or the header of what the file was before it was recycled: prepared and not begun.
@@ -153,6 +153,12 @@ impl SegmentHeader {
     /// Stream bytes at the end of this segment when it is full; `None` for absurd numbers.
     pub(super) fn end(&self) -> Option<u64> {
         self.start.checked_add(self.capacity)
+    }
+
+    /// The same, of whatever log the file says that it is.
+    pub(super) fn parse_own(bytes: &[u8], number: FileNumber) -> HeaderFound {
+        let head = bytes.first_chunk::<HEADER_LEN>().and_then(decode_header);
+        Self::parse(bytes, number, head.map_or(0, |(_, _, header)| header.log_id))
     }
 
     /// What `bytes`, the first of the file of segment `number`, are.

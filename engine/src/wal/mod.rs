@@ -14,10 +14,13 @@
 
 mod append;
 mod chain;
+mod copy;
 mod facts;
 mod format;
+mod read_only;
 mod reader;
 mod replay;
+mod scan;
 mod segments;
 #[cfg(test)]
 pub(crate) mod test_fs;
@@ -26,7 +29,10 @@ mod tests;
 mod writer;
 
 pub(crate) use append::{LogRecord, Push};
+pub(crate) use copy::SegmentPart;
 pub(crate) use facts::{RecoveredEnd, SyncedPosition, WalEdit, WalFacts};
+pub(crate) use format::{HeaderFound, SegmentHeader};
 pub(crate) use replay::{ReplayEnd, ReplayRequest, replay};
+pub(crate) use scan::{RecordPlace, Scanned, damage_at, read_header, scan, segment_numbers, stream_position};
 pub(crate) use segments::NextFileNumber;
 pub(crate) use writer::{Wal, WalOptions};

@@ -54,7 +54,7 @@ impl SegmentReader {
     }
 
     /// The bytes at `offset`, as many as the file has of `len`.
-    fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
+    pub(super) fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         let there = self.size.saturating_sub(offset).min(len as u64) as usize;
         let held = usize::try_from(offset.wrapping_sub(self.window_at)).unwrap_or(usize::MAX);
         let end = held.saturating_add(there);

@@ -22,6 +22,7 @@ use super::chain::{Chain, Stop};
 use super::facts::{RecoveredEnd, SyncedPosition, WalEdit, WalFacts};
 use super::format::{HEADER_LEN, Kind, ROOM_MIN, SegmentHeader};
 use super::reader::SegmentReader;
+use super::scan::RecordPlace;
 use super::segments::LiveSegment;
 use crate::env::FileSystem;
 use crate::error::{Corruption, Error, Result};
@@ -75,7 +76,7 @@ impl ReplayEnd {
     }
 }
 
-/// Replays the log: hands every whole record, in order, to `sink`.
+/// Replays the log: hands every whole record with its place, in order, to `sink`.
 ///
 /// # Errors
 ///
@@ -83,7 +84,7 @@ impl ReplayEnd {
 /// `sink` returns.
 pub(crate) fn replay(
     request: &ReplayRequest<'_>,
-    mut sink: impl FnMut(&[u8]) -> Result<()>,
+    mut sink: impl FnMut(RecordPlace, &[u8]) -> Result<()>,
 ) -> Result<ReplayEnd> {
     let chain = Chain::find(request)?;
     let mut stream = Stream {
@@ -92,7 +93,11 @@ pub(crate) fn replay(
         segment: chain.headers.first().map_or(FileNumber(0), |header| header.number),
         stream_bytes: chain.start,
         records: 0,
-        record: Record { state: State::Start, bytes: Vec::new() },
+        record: Record {
+            state: State::Start,
+            began: RecordPlace { segment: FileNumber(0), offset: 0 },
+            bytes: Vec::new(),
+        },
     };
     let stop = stream.read(&chain, &mut sink)?;
     let (bytes_dropped, damage) = stream.judge(&chain, &stop)?;
@@ -123,7 +128,11 @@ struct Stream<'a> {
 
 impl Stream<'_> {
     /// Step 4.
-    fn read(&mut self, chain: &Chain, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Ended> {
+    fn read(
+        &mut self,
+        chain: &Chain,
+        sink: &mut dyn FnMut(RecordPlace, &[u8]) -> Result<()>,
+    ) -> Result<Ended> {
         for (i, header) in chain.headers.iter().enumerate() {
             let cut = chain.cut_of(i, self.request.facts);
             match self.read_segment(header, cut, sink)? {
@@ -139,7 +148,7 @@ impl Stream<'_> {
         &mut self,
         header: &SegmentHeader,
         cut: Option<u64>,
-        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+        sink: &mut dyn FnMut(RecordPlace, &[u8]) -> Result<()>,
     ) -> Result<Ended> {
         let ReplayRequest { fs, dir, facts, .. } = *self.request;
         let mut reader = SegmentReader::open(fs, dir, header.number, facts.log_id)?;
@@ -177,14 +186,16 @@ impl Stream<'_> {
             };
             let was_open = self.record.state == State::Open;
             self.record.state = next;
+            let here = RecordPlace { segment: header.number, offset: offset_of(position) };
             position += fragment.len;
             match fragment.kind {
-                Kind::Full => sink(fragment.payload)?,
+                Kind::Full => sink(here, fragment.payload)?,
                 Kind::Last if was_open => {
                     self.record.bytes.extend_from_slice(fragment.payload);
-                    sink(&self.record.bytes)?;
+                    sink(self.record.began, &self.record.bytes)?;
                 }
                 Kind::First => {
+                    self.record.began = here;
                     self.record.bytes.clear();
                     self.record.bytes.extend_from_slice(fragment.payload);
                 }
@@ -277,6 +288,7 @@ impl Stream<'_> {
 /// The record that is being put together.
 struct Record {
     state: State,
+    began: RecordPlace,
     bytes: Vec<u8>,
 }
 

@@ -114,7 +114,7 @@ impl Log {
 pub(super) fn read(fs: &TestFs, facts: &WalFacts, mode: RecoveryMode) -> Result<(Vec<u64>, ReplayEnd)> {
     let request = ReplayRequest { fs, dir: Path::new(DIR), facts, mode, read_only: false };
     let mut numbers = Vec::new();
-    let end = replay(&request, |bytes| {
+    let end = replay(&request, |_, bytes| {
         let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
         assert!(
             bytes == payload(number, bytes.len()),

@@ -62,7 +62,7 @@ pub(crate) struct Wal {
     pub(super) tail: Mutex<Tail>,
     /// Held during a sync, so that of two syncs of one file the second sees whether the first failed: the operating
     /// system reports a lost page only once.
-    syncing: Mutex<()>,
+    pub(super) syncing: Mutex<()>,
     /// The segment that the written mark is in, or a later one. Set before the mark moves into it, and only after
     /// all segments before it were synced; so reading the mark first and this file second always names a file whose
     /// sync covers the mark.

@@ -9,6 +9,7 @@ pub mod faults;
 pub mod kill;
 pub mod law;
 pub mod model;
+pub mod side_doors;
 mod stall_stage;
 pub mod stalls;
 pub mod tidy;

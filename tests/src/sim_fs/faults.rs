@@ -24,6 +24,7 @@ pub enum Op {
     List,
     Exists,
     Rename,
+    HardLink,
     Remove,
     SyncDir,
     Lock,
@@ -33,7 +34,7 @@ pub enum Op {
 
 impl Op {
     /// Every call.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Create,
         Self::OpenWritable,
         Self::OpenReadable,
@@ -47,6 +48,7 @@ impl Op {
         Self::List,
         Self::Exists,
         Self::Rename,
+        Self::HardLink,
         Self::Remove,
         Self::SyncDir,
         Self::Lock,
@@ -56,10 +58,22 @@ impl Op {
 
     /// Whether the call may change what is on the device.
     pub fn mutates(self) -> bool {
-        use Op::{Allocate, Create, CreateDir, Remove, RemoveDir, Rename, SetLen, Sync, SyncDir, Write};
+        use Op::{
+            Allocate, Create, CreateDir, HardLink, Remove, RemoveDir, Rename, SetLen, Sync, SyncDir, Write,
+        };
         matches!(
             self,
-            Create | Write | Sync | Allocate | SetLen | Rename | Remove | SyncDir | CreateDir | RemoveDir
+            HardLink
+                | Create
+                | Write
+                | Sync
+                | Allocate
+                | SetLen
+                | Rename
+                | Remove
+                | SyncDir
+                | CreateDir
+                | RemoveDir
         )
     }
 }

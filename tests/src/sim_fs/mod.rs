@@ -260,7 +260,10 @@ impl State {
     }
 
     fn used(&self) -> u64 {
-        self.directories.values().flat_map(Directory::nodes).map(|node| lock(node).len() as u64).sum()
+        // A file counts once, however many names it has.
+        let nodes = self.directories.values().flat_map(Directory::nodes);
+        let files: BTreeMap<_, _> = nodes.map(|node| (Arc::as_ptr(node) as usize, node)).collect();
+        files.values().map(|node| lock(node).len() as u64).sum()
     }
 
     /// Bytes by which files may still grow.
@@ -349,6 +352,18 @@ impl FileSystem for SimFs {
         state.directory(new_dir)?;
         let node = state.directory(old_dir)?.remove(old).ok_or_else(|| not_found(from))?;
         state.directory(new_dir)?.add(new, node);
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (mut state, _) = self.enter(Op::HardLink, to, FileKind::of(to))?;
+        let node = state.node(from)?;
+        let (parent, name) = split(to)?;
+        let directory = state.directory(parent)?;
+        if directory.get(name).is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        directory.add(name, node);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! The command line of `sluice`, and what `sluice pressure` prints, to the byte: `db-bench DB22`.
 
+mod databases;
+
 use super::run;
 
 /// Exit code, stdout and stderr of a command line.

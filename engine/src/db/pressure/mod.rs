@@ -192,6 +192,11 @@ impl Pressure {
         self.queue.close();
     }
 
+    /// The database is open for reading only: what it holds in memory is never flushed, so it counts as pinned.
+    pub(in crate::db) fn opened_read_only(&self) {
+        self.database.set_read_only();
+    }
+
     /// The last step of closing: nothing is told, asked or held any more, and what is in memory counts as pinned.
     pub(in crate::db) fn end_close(&self) {
         self.database.set_read_only();

@@ -61,7 +61,7 @@ fn an_empty_record_is_found() {
         read_only: true,
     };
     let mut found = 0;
-    replay(&request, |bytes| {
+    replay(&request, |_, bytes| {
         assert!(bytes.is_empty());
         found += 1;
         Ok(())
