@@ -36,7 +36,7 @@ use crate::obsolete::{ObsoleteFiles, ReaderGone};
 use crate::options::{ColumnFamilyOptions, DbOptions, RecoveryMode};
 use crate::snapshot::SnapshotList;
 use crate::stats::{Last, Statistics};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Rank};
 use crate::version::set::{FamilyState, FileNumbers, ManifestState, VersionSet};
 use crate::version::super_version::SuperVersion;
 use crate::version::{FileNumber, MAX_LEVELS, Version};
@@ -166,7 +166,7 @@ pub(super) fn open(
         published: AtomicU64::new(recovered.last_sequence.get()),
         families: Families::new(families),
         versions,
-        state: Mutex::new(State::default()),
+        state: Mutex::new(State::default()).ranked(Rank::State),
         snapshots: Arc::new(SnapshotList::default()),
         tables: Arc::new(tables),
         block_cache,

@@ -9,7 +9,7 @@ use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::Result;
 use crate::stats::StatisticsSnapshot;
-use crate::sync::io_under_lock;
+use crate::sync::{Rank, hold_times, io_under_lock};
 
 /// Files and bytes of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,9 @@ impl Shared {
                 all().into_iter().map(bytes).sum()
             }
             _ => {
+                if let Some(lock) = name.strip_prefix("sluicedb.locks.") {
+                    return hold_times_text(lock);
+                }
                 let level = name.strip_prefix("rocksdb.num-files-at-level")?.parse::<usize>().ok()?;
                 if level >= version.num_levels() {
                     return None;
@@ -156,4 +159,11 @@ impl Shared {
         }
         text
     }
+}
+
+/// What `sluicedb.locks.NAME.hold` says: how long locks of that rank were held in this process, in nanoseconds.
+fn hold_times_text(lock: &str) -> Option<String> {
+    let name = lock.strip_suffix(".hold")?;
+    let rank = Rank::ALL.into_iter().find(|rank| rank.name() == name)?;
+    Some(hold_times(rank).to_string())
 }

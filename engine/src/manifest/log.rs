@@ -22,7 +22,7 @@ use super::format::{encode_header, put_record};
 use crate::env::{FileSystem, WritableFile};
 use crate::error::{Error, Result};
 use crate::filename::{CURRENT_TMP, manifest_name};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Rank};
 use crate::version::FileNumber;
 
 /// The live manifest, open for appending.
@@ -64,7 +64,7 @@ impl ManifestLog {
     ) -> Result<Self> {
         let tail = write_new(&*fs, dir, number, state)?;
         Current::swap_in(&*fs, dir)?;
-        Ok(Self { fs, dir: dir.to_owned(), tail: Mutex::across_io(tail) })
+        Ok(Self { fs, dir: dir.to_owned(), tail: Mutex::across_io(tail).ranked(Rank::Manifest) })
     }
 
     /// Takes the manifest's own lock. No lock of a lower rank may be held.

@@ -20,7 +20,7 @@ use super::format::HEADER_LEN;
 use crate::env::{FileSystem, WritableFile};
 use crate::error::{Error, Result};
 use crate::filename::wal_path;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Rank};
 use crate::version::FileNumber;
 
 /// Hands out the next number of the database's file counter.
@@ -99,7 +99,7 @@ impl Segments {
             capacity,
             spares_max,
             next_number,
-            creating: Mutex::across_io(()),
+            creating: Mutex::across_io(()).ranked(Rank::Wal),
             lists: Mutex::new(Lists { live, ..Lists::default() }),
             inline_creations: AtomicU64::new(0),
         }

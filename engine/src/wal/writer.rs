@@ -25,7 +25,7 @@ use crate::durability::{Durability, Position};
 use crate::env::FileSystem;
 use crate::error::{Error, Result};
 use crate::key::SequenceNumber;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Rank};
 use crate::version::FileNumber;
 
 /// How a log is written.
@@ -111,8 +111,8 @@ impl Wal {
             segments,
             durability: Durability::new(start),
             written_file: Mutex::new(Arc::clone(&segment)),
-            tail: Mutex::across_io(Tail::begin(segment, &header, start, Vec::new())),
-            syncing: Mutex::across_io(()),
+            tail: Mutex::across_io(Tail::begin(segment, &header, start, Vec::new())).ranked(Rank::Wal),
+            syncing: Mutex::across_io(()).ranked(Rank::Wal),
             counters: Counters::default(),
         })
     }
