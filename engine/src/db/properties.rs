@@ -112,6 +112,13 @@ impl Shared {
             "sluicedb.bytes_pinned_by_readers" => self.obsolete.bytes_pinned_by_readers(),
             "sluicedb.wal.segments" => self.wal.segments().len() as u64,
             "sluicedb.wal.bytes" => self.wal.live_bytes(),
+            "sluicedb.wal.written" => self.wal.durability().watermarks().written.bytes,
+            "sluicedb.wal.written_seq" => self.wal.durability().watermarks().written.seq.get(),
+            "sluicedb.wal.synced" => self.wal.durability().watermarks().synced.bytes,
+            "sluicedb.wal.inline_creations" => self.wal.stats().inline_creations,
+            "sluicedb.manifest.lag_segments" => self.versions.position_facts().0,
+            "sluicedb.manifest.position_saves" => self.versions.position_facts().1,
+            "sluicedb.manifest.position_failures" => self.versions.position_facts().2,
             "sluicedb.wal.durable_seq" => self.wal.durability().durable_sequence().get(),
             "sluicedb.locks.io_under_lock" => io_under_lock(),
             "sluicedb.memtables.bytes" => {
@@ -123,6 +130,9 @@ impl Shared {
             _ => {
                 if let Some(lock) = name.strip_prefix("sluicedb.locks.") {
                     return hold_times_text(lock);
+                }
+                if let Some(pool) = name.strip_prefix("sluicedb.jobs.") {
+                    return self.pools.describe(pool);
                 }
                 let level = name.strip_prefix("rocksdb.num-files-at-level")?.parse::<usize>().ok()?;
                 if level >= version.num_levels() {

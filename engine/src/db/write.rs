@@ -149,6 +149,12 @@ impl Shared {
         let rest = outcomes.collect::<Vec<_>>();
         leadership.state().group = group;
         leadership.finish(rest);
+        if self.sync_ticker.watches_idle()
+            && !self.pressure.has_queued()
+            && self.sync_ticker.note_idle(self.wal.durability())
+        {
+            self.purge_bell.ring();
+        }
         own_outcome
     }
 
@@ -221,7 +227,8 @@ impl Shared {
             Durability::Sync => Push::Sync,
         };
         let appended = self.wal.append(records, push).inspect_err(|error| self.log_failed(error))?;
-        if appended.wants_segment || appended.durable_moved {
+        let unsynced = push != Push::Sync && self.sync_ticker.note_append(self.wal.durability());
+        if appended.wants_segment || appended.durable_moved || unsynced {
             self.purge_bell.ring();
         }
         Ok(())
@@ -229,7 +236,7 @@ impl Shared {
 
     /// Latches a failure that the log keeps. One that it does not, such as no space for a further segment, left the
     /// group unwritten and the log as it was.
-    fn log_failed(&self, error: &Error) {
+    pub(super) fn log_failed(&self, error: &Error) {
         if self.wal.durability().failure().is_some() {
             self.latch_failure(error);
         }

@@ -15,5 +15,6 @@ mod workers;
 pub(crate) use bell::Bell;
 pub(crate) use failure::Failure;
 pub(crate) use pool::{Pool, PoolOptions};
-pub(crate) use ring::Stop;
+pub(crate) use ring::{RingStats, Stop};
+pub(crate) use task::{JobError, JobHandle};
 pub(crate) use workers::Workers;

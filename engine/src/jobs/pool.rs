@@ -96,10 +96,6 @@ impl Pool {
         Ok(())
     }
 
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// Hands over a job and waits for room if there is none. After a stop its result is [`JobError::Closed`].
     pub(crate) fn submit<F, R>(&self, job: F) -> JobHandle<R>
     where
@@ -146,9 +142,7 @@ impl Pool {
         let mut queued = (0..count).map(|index| Queued::new(Arc::clone(&group), index));
         match ring.push_all(&mut queued, !is_worker, &|| self.clock.now_nanos()) {
             Pushed::All => {}
-            Pushed::Full => queued.for_each(|job| {
-                job.run(ring.abort_token());
-            }),
+            Pushed::Full => queued.for_each(|job| job.run(ring.abort_token(), &mut |_| {})),
             Pushed::Closed if ring.abort_token().is_aborted() && count > 0 => {
                 queued.for_each(|job| job.fail(JobError::Aborted));
             }

@@ -4,7 +4,7 @@
 //!   submit --permit--> queue --pop up to `slots`--> local batch --run--> ended: permit returns
 //! ```
 //!
-//! A permit is held from before the push until the job's result is there, so queued and running jobs never exceed
+//! A permit is held from before the push until the job has run, so queued and running jobs never exceed
 //! `slots`, and a push cannot fail. The worker is woken only while it is parked, once per pushed chunk, whatever its
 //! length. Stopping is a state of the queue, never a wake-up value.
 //!
@@ -232,15 +232,17 @@ impl Ring {
         let counters = &self.counters;
         if self.is_aborted() {
             counters.failed_at_stop.fetch_add(1, Ordering::Relaxed); // statistics
+            self.return_permits(1);
             job.fail(JobError::Aborted);
-        } else {
-            counters.in_queue.record(began.saturating_sub(job.accepted_at));
-            if !job.run(&self.abort) {
-                counters.panicked.fetch_add(1, Ordering::Relaxed); // statistics
-            }
-            counters.run.record(now().saturating_sub(began));
+            return;
         }
-        self.return_permits(1);
+        counters.in_queue.record(began.saturating_sub(job.accepted_at));
+        job.run(&self.abort, &mut |well| {
+            counters.run.record(now().saturating_sub(began));
+            counters.panicked.fetch_add(u64::from(!well), Ordering::Relaxed); // statistics
+            // Before the result is published: who has it finds the room, and a ring that looks as idle as it is.
+            self.return_permits(1);
+        });
     }
 
     fn return_permits(&self, count: usize) {

@@ -31,8 +31,8 @@ pub(crate) enum JobError {
 
 /// A group of jobs, its types forgotten.
 pub(super) trait Group: Send + Sync {
-    /// Runs job `index`; false if it panicked.
-    fn run(&self, index: usize, token: &AbortToken) -> bool;
+    /// Runs job `index`, calls `ran` with whether it ended without a panic, then publishes its result.
+    fn run(&self, index: usize, token: &AbortToken, ran: &mut dyn FnMut(bool));
     /// Ends job `index` without running it.
     fn fail(&self, index: usize, error: JobError);
 }
@@ -55,9 +55,12 @@ impl Queued {
         self
     }
 
-    /// Runs it; false if it panicked.
-    pub(super) fn run(mut self, token: &AbortToken) -> bool {
-        self.group.take().is_none_or(|group| group.run(self.index, token))
+    /// Runs it; see [`Group::run`].
+    pub(super) fn run(mut self, token: &AbortToken, ran: &mut dyn FnMut(bool)) {
+        if let Some(group) = &self.group {
+            group.run(self.index, token, ran); // a worker that dies in it drops `self`, which ends the job
+        }
+        self.group = None;
     }
 
     pub(super) fn fail(mut self, error: JobError) {
@@ -139,13 +142,12 @@ where
     R: Send,
     S: AsRef<[Slot<F, R>]> + Send + Sync,
 {
-    fn run(&self, index: usize, token: &AbortToken) -> bool {
+    fn run(&self, index: usize, token: &AbortToken, ran: &mut dyn FnMut(bool)) {
         let stage = std::mem::replace(&mut *self.slots.as_ref()[index].0.lock(), Stage::Running);
-        let Stage::Waiting(job) = stage else { return true };
+        let Stage::Waiting(job) = stage else { return };
         let outcome = catch_unwind(AssertUnwindSafe(|| job(token))).map_err(|panic| message_of(&*panic));
-        let ended_well = outcome.is_ok();
+        ran(outcome.is_ok());
         self.end(index, outcome.map_err(JobError::Panicked));
-        ended_well
     }
 
     fn fail(&self, index: usize, error: JobError) {
