@@ -184,7 +184,7 @@ impl Held {
             }
             let taken = thread.taken.get().wrapping_add(1);
             thread.taken.set(taken);
-            taken % TIMED == 0
+            taken.is_multiple_of(TIMED)
         });
         Self { counted, rank, since: if is_timed { now() } else { 0 } }
     }

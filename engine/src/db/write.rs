@@ -227,7 +227,8 @@ impl Shared {
             Durability::Sync => Push::Sync,
         };
         let appended = self.wal.append(records, push).inspect_err(|error| self.log_failed(error))?;
-        let unsynced = push != Push::Sync && self.sync_ticker.note_append(self.wal.durability());
+        let unsynced =
+            push != Push::Sync && self.sync_ticker.note_append(self.wal.durability(), appended.durable_moved);
         if appended.wants_segment || appended.durable_moved || unsynced {
             self.purge_bell.ring();
         }

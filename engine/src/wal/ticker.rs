@@ -2,7 +2,7 @@
 //!
 //! | cause | due |
 //! |---|---|
-//! | interval | that long after the first byte that is not synced; a late tick shifts the next one |
+//! | interval | that long after the first byte that is not synced; a late tick, or a segment's end, shifts the next one |
 //! | bytes | when so many bytes are not synced |
 //! | idle | when the commit queue is empty and bytes are not synced |
 //!
@@ -53,9 +53,13 @@ impl SyncTicker {
         self.interval.store(nanos, Ordering::Relaxed); // whoever reads the old one looks again soon
     }
 
-    /// Called by the leader after an append that it did not sync. Whether the background thread should look now.
+    /// Called by the leader after an append that it did not sync. Whether the background thread should look now. Where a
+    /// segment's end was synced on the way (`synced_some`), only this append's bytes can be unsynced: the interval begins anew.
     #[inline]
-    pub(crate) fn note_append(&self, log: &Durability) -> bool {
+    pub(crate) fn note_append(&self, log: &Durability, synced_some: bool) -> bool {
+        if synced_some {
+            self.since.store(self.clock.now_nanos().max(1), Ordering::Release);
+        }
         // The append moved its mark under the log's lock before this load: see `end`.
         let is_first = self.since.load(Ordering::Relaxed) == 0 && self.begin_interval();
         is_first | (self.bytes > 0 && unsynced(log) >= self.bytes && self.want())
@@ -146,28 +150,35 @@ mod tests {
         let log = Durability::new(at(0));
         assert_eq!(ticker.due_at(), None);
         log.note(at(10), Some(at(10)));
-        assert!(ticker.note_append(&log));
+        assert!(ticker.note_append(&log, false));
         clock.advance(Duration::from_nanos(60));
         log.note(at(20), Some(at(20)));
-        assert!(!ticker.note_append(&log) && !ticker.note_idle(&log));
+        assert!(!ticker.note_append(&log, false) && !ticker.note_idle(&log));
         assert_eq!(ticker.due_at(), Some(1_100));
         clock.advance(Duration::from_nanos(90));
         assert!(ticker.begin() && !ticker.begin());
         log.advance(at(20));
         log.note(at(30), Some(at(30)));
-        assert_eq!((ticker.note_append(&log), ticker.due_at()), (false, None));
+        assert_eq!((ticker.note_append(&log, false), ticker.due_at()), (false, None));
         ticker.end(&log);
         assert_eq!(ticker.due_at(), Some(1_250), "late ticks shift");
         assert!(ticker.begin());
         log.advance(at(30));
         ticker.end(&log);
         assert_eq!(ticker.due_at(), None);
+        log.note(at(40), Some(at(40)));
+        assert!(ticker.note_append(&log, false));
+        clock.advance(Duration::from_nanos(50));
+        log.advance(at(35));
+        log.note(at(45), Some(at(40)));
+        ticker.note_append(&log, true);
+        assert_eq!(ticker.due_at(), Some(1_300), "a segment's end");
         ticker.set_interval(Duration::ZERO);
-        log.note(at(40), None);
-        ticker.note_append(&log);
+        log.note(at(50), None);
+        ticker.note_append(&log, false);
         assert_eq!(ticker.due_at(), None, "off");
         ticker.set_interval(Duration::from_nanos(5));
-        assert_eq!(ticker.due_at(), Some(1_155));
+        assert_eq!(ticker.due_at(), Some(1_205));
     }
 
     /// Bytes and idleness make a sync due at once, and ask once.
@@ -178,10 +189,10 @@ mod tests {
         let log = Durability::new(at(0));
         assert!(!ticker.note_idle(&log), "nothing to sync");
         log.note(at(10), None);
-        ticker.note_append(&log);
+        ticker.note_append(&log, false);
         assert_eq!(ticker.due_at(), None);
         log.note(at(30), None);
-        assert!(ticker.note_append(&log) && !ticker.note_append(&log));
+        assert!(ticker.note_append(&log, false) && !ticker.note_append(&log, false));
         assert_eq!(ticker.due_at(), Some(0));
         assert!(ticker.begin());
         log.note(at(30), Some(at(30)));
