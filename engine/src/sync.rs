@@ -30,21 +30,23 @@ use crate::env::{Clock, SystemClock};
 use crate::histogram::{Histogram, Summary};
 
 thread_local! {
-    static THREAD: Thread = const { Thread { held: Cell::new(0), taken: Cell::new(0) } };
+    /// What the thread knows of its locks, in one word: counted ones that it holds, and in the upper half all that it has
+    /// taken, to choose those that are timed.
+    static LOCKS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What a thread knows of its locks.
-struct Thread {
-    /// Counted locks that it holds.
-    held: Cell<u32>,
-    /// Locks that it has taken, to choose those that are timed.
-    taken: Cell<u32>,
+const ONE_TAKEN: u64 = 1 << 32;
+
+/// Counted locks that this thread holds.
+#[inline]
+fn held_locks() -> u64 {
+    LOCKS.get() & (ONE_TAKEN - 1)
 }
 
 static IO_UNDER_LOCK: AtomicU64 = AtomicU64::new(0);
 
 /// One hold of so many is timed.
-const TIMED: u32 = if cfg!(debug_assertions) { 1 } else { 64 };
+const TIMED: u64 = if cfg!(debug_assertions) { 1 } else { 64 };
 
 static HOLD_TIMES: [Histogram; Rank::ALL.len()] = [const { Histogram::new() }; Rank::ALL.len()];
 
@@ -93,7 +95,7 @@ pub(crate) fn io_under_lock() -> u64 {
 /// Called where a thread is about to do I/O, sleep or wait for another: no engine lock may be held.
 #[inline]
 pub(crate) fn forbid_held_locks(doing: &str) {
-    if THREAD.with(|thread| thread.held.get()) != 0 {
+    if held_locks() != 0 {
         report_held_locks(doing);
     }
 }
@@ -178,14 +180,9 @@ struct Held {
 impl Held {
     #[inline]
     fn begin(counted: bool, rank: Rank) -> Self {
-        let is_timed = THREAD.with(|thread| {
-            if counted {
-                thread.held.set(thread.held.get() + 1);
-            }
-            let taken = thread.taken.get().wrapping_add(1);
-            thread.taken.set(taken);
-            taken.is_multiple_of(TIMED)
-        });
+        let locks = LOCKS.get().wrapping_add(ONE_TAKEN + u64::from(counted));
+        LOCKS.set(locks);
+        let is_timed = (locks / ONE_TAKEN).is_multiple_of(TIMED);
         Self { counted, rank, since: if is_timed { now() } else { 0 } }
     }
 
@@ -217,9 +214,7 @@ fn now() -> u64 {
 impl Drop for Held {
     #[inline]
     fn drop(&mut self) {
-        if self.counted {
-            THREAD.with(|thread| thread.held.set(thread.held.get() - 1));
-        }
+        LOCKS.set(LOCKS.get() - u64::from(self.counted));
         if self.since != 0 {
             self.record();
         }
@@ -322,7 +317,7 @@ impl Condvar {
 
     #[inline]
     fn check(&self, counted: bool) {
-        if THREAD.with(|thread| thread.held.get()) > u32::from(counted) {
+        if held_locks() > u64::from(counted) {
             report_held_locks("wait");
         }
     }
@@ -367,6 +362,6 @@ mod tests {
             }
             turn.notify_all();
         });
-        assert!(hold_times(Rank::Asking).count - before >= 256 / u64::from(TIMED));
+        assert!(hold_times(Rank::Asking).count - before >= 256 / TIMED);
     }
 }
