@@ -12,7 +12,7 @@ use crate::db::{FamilyPressure, LastFamilyPrint};
 use crate::jobs::Bell;
 use crate::options::ColumnFamilyOptions;
 use crate::stats::{Last, LevelWork};
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Mutex, Rank, RwLock};
 use crate::version::super_version::SuperVersion;
 
 /// A column family of an open database. Cheap to clone; sharing it between threads is fine.
@@ -102,14 +102,14 @@ impl FamilyData {
             options,
             database,
             dropped: AtomicBool::new(false),
-            pin: RwLock::new(Arc::new(first)),
+            pin: RwLock::new(Arc::new(first)).ranked(Rank::Pin),
             stage: AtomicU8::new(FlushStage::Idle as u8),
             flushing: AtomicBool::new(false),
             in_flight: AtomicBool::new(false),
             refuses: AtomicBool::new(false),
             flush_bell,
             pressure: Mutex::new(None),
-            asking: Mutex::new(()),
+            asking: Mutex::new(()).ranked(Rank::Asking),
             work: Mutex::new(Vec::new()),
             last_print: Last::default(),
         }

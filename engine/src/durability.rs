@@ -15,6 +15,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use sluicedb_controller::{Event, Woken};
+
+use crate::env::Clock;
 use crate::error::{Error, Result};
 use crate::key::SequenceNumber;
 use crate::sync::{Condvar, Mutex};
@@ -58,6 +61,8 @@ pub(crate) struct Durability {
     failed: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
+    /// Rung with `changed`, for those who wait with a deadline.
+    bell: Event,
 }
 
 struct State {
@@ -88,6 +93,7 @@ impl Durability {
             failed: AtomicBool::new(false),
             state: Mutex::new(state),
             changed: Condvar::new(),
+            bell: Event::new(),
         }
     }
 
@@ -191,6 +197,32 @@ impl Durability {
         result
     }
 
+    /// The same, until `deadline` of `clock` at most; whether it is durable.
+    pub(crate) fn wait_durable_until(
+        &self,
+        seq: SequenceNumber,
+        clock: &dyn Clock,
+        deadline: u64,
+    ) -> Result<bool> {
+        loop {
+            let seen = {
+                let mut state = self.state.lock();
+                if Self::answer(&state, seq)? {
+                    return Ok(true);
+                }
+                state.waiting += 1;
+                self.bell.rings()
+            };
+            crate::sync::forbid_held_locks("wait for a sync");
+            let woken = self.bell.wait_past(clock, seen, Some(deadline));
+            let mut state = self.state.lock();
+            state.waiting -= 1;
+            if woken == Woken::Deadline {
+                return Self::answer(&state, seq);
+            }
+        }
+    }
+
     fn answer(state: &State, seq: SequenceNumber) -> Result<bool> {
         if state.marks.synced.seq >= seq {
             return Ok(true);
@@ -201,7 +233,14 @@ impl Durability {
     fn wake(&self, state: &State) {
         if state.waiting > 0 {
             self.changed.notify_all();
+            self.bell.ring();
         }
+    }
+
+    /// Whether [`deliver`](Self::deliver) would call somebody.
+    pub(crate) fn has_news(&self) -> bool {
+        let state = self.state.lock();
+        !state.subscribers.is_empty() && state.marks.synced.seq > state.delivered
     }
 
     /// Asks to be told of the durable sequence whenever it has moved, by whoever runs [`deliver`](Self::deliver).

@@ -26,6 +26,9 @@
 //! [`Clock`], both replaceable.
 
 mod batch;
+#[cfg(feature = "bench-arms")]
+#[doc(hidden)]
+pub mod bench_arms;
 mod cache;
 mod check;
 mod checksum;
@@ -40,6 +43,7 @@ mod error;
 mod event;
 mod filename;
 mod flush;
+mod histogram;
 mod info_log;
 pub mod inspect;
 mod iter;

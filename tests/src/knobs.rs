@@ -3,6 +3,7 @@
 //! Everything drawn is valid; what options mean is the store's affair.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sluicedb::{
     ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, FileSystem, ReadMode, RecoveryMode,
@@ -28,6 +29,12 @@ pub fn db_options(rng: &mut Rng, file_system: Arc<dyn FileSystem>, levels: u32) 
     options.commit_group_bytes = *rng.pick(&[4 << 10, 64 << 10, 32 << 20]);
     options.wal_segment_bytes = *rng.pick(&[64 << 10, 64 << 10, 96 << 10, 1 << 20]);
     options.wal_buffer_bytes = *rng.pick(&[0, 300, 4 << 10, 64 << 10]);
+    options.wal_sync_interval =
+        *rng.pick(&[Duration::ZERO, Duration::from_millis(2), Duration::from_secs(1)]);
+    options.wal_sync_bytes = *rng.pick(&[0, 0, 5_000]);
+    options.wal_sync_on_idle = rng.chance(20);
+    options.manifest_min_gap = *rng.pick(&[Duration::ZERO, Duration::from_millis(300)]);
+    options.job_ring_slots = *rng.pick(&[2, 128]);
     options.max_total_wal_size = *rng.pick(&[1 << 20, 1 << 30]);
     options.recovery_mode =
         if rng.chance(90) { RecoveryMode::TolerateTail } else { RecoveryMode::PointInTime };

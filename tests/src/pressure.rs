@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
 
 use sluicedb::{
     ControllerOptions, Db, DbOptions, DelayedWriteRate, Error, Fraction, ManualClock, Pressure, Requirement,
@@ -32,6 +33,10 @@ pub fn options(fs: &SimFs, clock: &ManualClock) -> DbOptions {
     options.clock = Arc::new(clock.clone());
     options.delayed_write_rate = DelayedWriteRate::BytesPerSecond(UNFELT);
     options.wal_segment_bytes = 1 << 20;
+    // Nothing but writers and flushes waits for a time.
+    options.wal_sync_interval = Duration::ZERO;
+    options.manifest_save_interval = Duration::MAX;
+    options.manifest_min_gap = Duration::ZERO;
     options.block_cache_size = 0;
     options.max_background_compactions = 1;
     options.column_family.max_write_buffer_number = 1_000;

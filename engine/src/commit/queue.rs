@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, Rank};
 
 /// A FIFO of units of work `W`, led by one thread at a time, whose state is `S`.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub(crate) struct Leadership<'a, W, S> {
 impl<W, S> CommitQueue<W, S> {
     pub(crate) fn new(state: S) -> Self {
         let waiting = Waiting { units: VecDeque::new(), idle: Some(Box::new(state)) };
-        Self { waiting: Mutex::new(waiting) }
+        Self { waiting: Mutex::new(waiting).ranked(Rank::CommitQueue) }
     }
 
     /// Joins with `work`: leads at once if nobody does, else waits for the outcome or for the lead.

@@ -1,4 +1,5 @@
-//! Who works in the background, and when: flush threads, compaction threads, and the thread that cleans up.
+//! Who works in the background, and when: flush threads, compaction threads, and the thread that looks after the rest
+//! ([`super::housekeeping`]).
 //!
 //! Every thread loops the same way: note the bell's count, look for work, do it, and wait for a further ring only when
 //! there was none. A wake-up is never lost, and a job that ends rings for whoever may have been waiting for it.
@@ -6,22 +7,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Shared;
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::{Corruption, Error, Result};
-use crate::filename::sst_path;
 use crate::jobs::Bell;
-
-/// Time between two looks of the housekeeping, while there is anything to do.
-const TICK: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Starts the threads. They hold the shared part only, so they do not keep the database open.
     pub(super) fn start_threads(self: &Arc<Self>) -> Result<()> {
-        let start = |name: String, bell: &Arc<Bell>, look: fn(&Shared) -> bool| {
+        type NextLook = fn(&Shared) -> Option<u64>;
+        let start = |name: String, bell: &Arc<Bell>, look: fn(&Shared) -> bool, next_look: NextLook| {
             let (shared, bell) = (Arc::clone(self), Arc::clone(bell));
             let announced = self.clock.announce_thread();
             let body = move || {
@@ -33,8 +30,10 @@ impl Shared {
                     }
                     match catch_unwind(AssertUnwindSafe(|| look(&shared))) {
                         Ok(true) => {}
-                        Ok(false) if shared.wants_tick(&bell) => bell.wait_past_or(seen, TICK),
-                        Ok(false) => bell.wait_past(seen),
+                        Ok(false) => match next_look(&shared) {
+                            Some(deadline) => bell.wait_past_until(seen, deadline),
+                            None => bell.wait_past(seen),
+                        },
                         Err(_) => shared.latch_failure(&shared.panicked("a background job")),
                     }
                 }
@@ -42,22 +41,14 @@ impl Shared {
             self.workers.spawn(name, body).map_err(|error| Error::io("start a thread for", &self.dir, error))
         };
         for n in 0..self.options.max_background_flushes {
-            start(format!("sluice-flush-{n}"), &self.flush_bell, Shared::flush_one)?;
+            start(format!("sluice-flush-{n}"), &self.flush_bell, Shared::flush_one, |_| None)?;
         }
         for n in 0..self.options.max_background_compactions {
-            start(format!("sluice-comp-{n}"), &self.compaction_bell, Shared::compact_one)?;
+            start(format!("sluice-comp-{n}"), &self.compaction_bell, Shared::compact_one, |_| None)?;
         }
         self.events.start().map_err(|error| Error::io("start a thread for", &self.dir, error))?;
-        start("sluice-purge-0".to_owned(), &self.purge_bell, Shared::purge_once)
-    }
-
-    /// Whether the thread behind this bell looks again after a second: the one that does the manager's housekeeping, while
-    /// there is any.
-    fn wants_tick(&self, bell: &Arc<Bell>) -> bool {
-        Arc::ptr_eq(bell, &self.purge_bell)
-            && (self.pressure.wants_housekeeping()
-                || self.failure.is_no_space()
-                || self.obsolete.has_waiting())
+        self.pools.start().map_err(|error| Error::io("start a thread for", &self.dir, error))?;
+        start("sluice-house-0".to_owned(), &self.purge_bell, Shared::look_after, Shared::next_look)
     }
 
     /// Flushes the family that holds most of what is wanted to be flushed; false if there is none.
@@ -98,54 +89,6 @@ impl Shared {
         self.done_bell.ring();
         self.compaction_bell.ring();
         true
-    }
-
-    /// Deletes what has become free, prepares the log's next segment, bounds the log, tells subscribers how far it is
-    /// durable; false when all is done.
-    fn purge_once(&self) -> bool {
-        for number in self.obsolete.take_free() {
-            self.tables.evict(number);
-            match self.fs.remove(&sst_path(&self.dir, number)) {
-                Ok(()) => self.stats.files_deleted.add(1),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    self.obsolete.put_back(number);
-                    self.info_log.error(&format!("could not remove {number}.sst, an obsolete file: {error}"))
-                }
-            }
-        }
-        if !self.failure.has_failed()
-            && let Err(error) = self.wal.prepare_next()
-        {
-            // The leader makes the segment itself then, and reports if it cannot.
-            self.info_log.error(&format!("could not prepare a WAL segment: {error}"));
-        }
-        if self.failure.is_no_space() && self.resume().is_ok() {
-            return true; // there was space again: look at the rest as usual
-        }
-        if self.pressure.wants_housekeeping() {
-            self.pressure.housekeep();
-        }
-        self.bound_wal();
-        self.wal.durability().deliver();
-        false
-    }
-
-    /// Wants a flush of the families that hold the oldest segment, while the log is longer than `max_total_wal_size`.
-    fn bound_wal(&self) {
-        if self.wal.live_bytes() <= self.options.max_total_wal_size {
-            return;
-        }
-        let oldest = |family: &ColumnFamily| {
-            family.data.pin().memtables().filter_map(|memtable| memtable.oldest_segment()).min()
-        };
-        let families = self.families.all();
-        let Some(segment) = families.iter().filter_map(oldest).min() else { return };
-        for family in families.iter().filter(|family| oldest(family) == Some(segment)) {
-            if !family.data.is_flushing() {
-                family.data.want_flush(FlushStage::SealWanted);
-            }
-        }
     }
 
     /// The failure that a panic means: a defect of ours. What was being done is unknown, so nothing more is written.

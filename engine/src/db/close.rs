@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Shared;
 use crate::column_family::ColumnFamily;
 use crate::error::{Corruption, Error, Result};
+use crate::jobs::Stop;
 
 impl Shared {
     /// Closes the database once; later calls do nothing.
@@ -25,7 +26,9 @@ impl Shared {
         for bell in [&self.flush_bell, &self.compaction_bell, &self.purge_bell, &self.done_bell] {
             bell.ring();
         }
-        for name in self.workers.join() {
+        let mut ended = self.workers.join();
+        ended.extend(self.pools.stop_all_but_manifest());
+        for name in ended {
             let found = Corruption::bad("a background thread", "to end", format!("{name} panicked"));
             first = first.and(Err(Error::corrupt(&self.dir, 0, found)));
         }
@@ -37,8 +40,11 @@ impl Shared {
         // Takes the lead for the last time: what was queued before has been committed or refused by then.
         let leadership = self.commit.lead();
         if !self.failure.has_failed() {
-            first = first.and(self.wal.close()).and(self.versions.close());
+            let synced = self.wal.close();
+            let vouched = synced.clone().and_then(|()| self.versions.close(self.wal.synced_position()));
+            first = first.and(synced).and(vouched);
         }
+        self.pools.manifest.stop(Stop::Drain);
         drop(leadership);
         self.pressure.end_close();
         self.events.finish();

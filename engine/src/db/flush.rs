@@ -18,12 +18,14 @@ use crate::error::{Error, Result};
 use crate::event::{Event, FlushCompleted};
 use crate::filename::sst_path;
 use crate::flush::build_l0;
+use crate::jobs::JobHandle;
 use crate::manifest::{FamilyEdit, VersionEdit};
 use crate::memtable::Memtable;
 use crate::options::TableWrites;
 use crate::sst::{SstOptions, SstWriter};
 use crate::stats::LevelWork;
 use crate::version::{FileMeta, FileNumber};
+use crate::wal::WalEdit;
 
 impl Shared {
     /// Flushes what is sealed of a family, after sealing if that was asked for. The caller has the right to flush it.
@@ -46,17 +48,34 @@ impl Shared {
         self.pressure.flush_started(family, &sealed);
         // 3. The log first.
         let logged = sealed.iter().map(|memtable| memtable.largest_logged_seq()).max().unwrap_or_default();
-        let outcome = self.wal.sync_through(logged).and_then(|()| self.write_and_install(family, &sealed));
+        let outcome = self.wal.sync_through(logged).and_then(|()| {
+            // The edit that names the SST says as well which segments its memtables were the last to need.
+            let first_needed = Some(self.first_needed_without(&sealed));
+            let wal = WalEdit { first_needed, ..WalEdit::default() };
+            self.write_and_install(family, &sealed, wal)
+        });
         // 6. The charges leave the pressure, or go back to sealed.
         self.pressure.flush_ended(family, &sealed, outcome.is_ok());
         self.update_sources(family);
         outcome?;
         self.release_wal();
+        self.free_elsewhere(sealed);
         Ok(())
     }
 
+    /// Frees memtables on a worker: giving large memory back takes long.
+    fn free_elsewhere(&self, memtables: Vec<Arc<Memtable>>) {
+        // Refused, the closure is dropped here, and the memtables with it.
+        let _ = self.pools.purge.try_submit(move |_| drop(memtables)).map(JobHandle::detach);
+    }
+
     /// Steps 4 and 5: an SST of these memtables, installed.
-    pub(super) fn write_and_install(&self, family: &Arc<FamilyData>, sealed: &[Arc<Memtable>]) -> Result<()> {
+    pub(super) fn write_and_install(
+        &self,
+        family: &Arc<FamilyData>,
+        sealed: &[Arc<Memtable>],
+        wal: WalEdit,
+    ) -> Result<()> {
         // 4. Build.
         let (began, cpu_began) = (self.clock.now_nanos(), thread_cpu_micros());
         let number = self.versions.new_file_number();
@@ -73,6 +92,7 @@ impl Shared {
         let written = file.as_ref().map(|file| file.number.0);
         let edit = VersionEdit {
             last_sequence: Some(flushed_through),
+            wal,
             families: vec![FamilyEdit {
                 added: file.into_iter().map(|file| (0, Arc::new(file))).collect(),
                 flushed_through: Some(flushed_through),
@@ -157,22 +177,29 @@ impl Shared {
         Ok(Some(file))
     }
 
-    /// Lets go of the log's segments that no memtable needs, once the manifest says so durably.
-    pub(super) fn release_wal(&self) {
+    /// The first segment that a memtable beside these needs.
+    fn first_needed_without(&self, flushed: &[Arc<Memtable>]) -> FileNumber {
         // The position first: what is noted in a memtable later lies at or behind it.
         let mut needed = self.wal.current_segment();
         for family in self.families.all() {
-            for memtable in family.data.pin().memtables() {
+            let pinned = family.data.pin();
+            let others =
+                pinned.memtables().filter(|one| !flushed.iter().any(|other| Arc::ptr_eq(one, other)));
+            for memtable in others {
                 needed = needed.min(memtable.oldest_segment().unwrap_or(needed));
             }
         }
-        match self.versions.record_wal_start(needed) {
-            Ok(false) => {}
-            Ok(true) => {
-                self.wal.release_below(needed);
-                self.purge_bell.ring();
-            }
-            Err(error) => self.latch_failure(&error),
+        needed
+    }
+
+    /// Lets go of the log's segments that no memtable needs, once the manifest says so durably.
+    pub(super) fn release_wal(&self) {
+        if let Err(error) = self.versions.record_wal_start(self.first_needed_without(&[])) {
+            self.latch_failure(&error);
+            return;
+        }
+        if self.wal.release_below(self.versions.wal_start()) > 0 {
+            self.purge_bell.ring();
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | the point read, top to bottom           | [`read`]                    |
 //! | create, drop and find column families   | [`column_families`]         |
 //! | who works in the background, and when   | [`background`]              |
+//! | what else has to be done, and by whom   | [`housekeeping`], [`pools`] |
 //! | one flush, one compaction               | [`flush`], [`compact`]      |
 //! | flushes and compactions asked for       | [`maintenance`]             |
 //! | read-only opens, checkpoints, verify, repair | [`side_doors`]     |
@@ -18,9 +19,11 @@ mod close;
 mod column_families;
 mod compact;
 mod flush;
+mod housekeeping;
 mod maintenance;
 mod open;
 mod open_read_only;
+mod pools;
 mod pressure;
 mod properties;
 mod read;
@@ -34,11 +37,13 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use sluicedb_controller::{Source, WriteController};
+use sluicedb_controller::{Source, WriteController, deadline_after};
 use sluicedb_wbm::WriteBufferManager;
 
 use self::column_families::Families;
+use self::pools::{OneAtATime, Pools};
 use self::pressure::Pressure;
 use self::state::State;
 use self::stats_text::LastDbPrint;
@@ -62,7 +67,7 @@ use crate::snapshot::{Snapshot, SnapshotList};
 use crate::stats::{Last, Statistics, StatisticsSnapshot};
 use crate::sync::Mutex;
 use crate::version::set::{NewVersions, VersionSet};
-use crate::wal::Wal;
+use crate::wal::{SyncTicker, Wal};
 
 pub(crate) use pressure::FamilyPressure;
 pub use properties::LevelStats;
@@ -142,7 +147,8 @@ pub(crate) struct Shared {
     // How writers are slowed, and where they queue.
     pressure: Pressure,
     commit: Commit,
-    wal: Wal,
+    wal: Arc<Wal>,
+    sync_ticker: SyncTicker,
     /// Last sequence that readers see.
     published: AtomicU64,
 
@@ -158,6 +164,13 @@ pub(crate) struct Shared {
 
     // Who works in the background.
     workers: Workers,
+    pools: Pools,
+    /// For jobs of the pools, which outlive a borrow.
+    this: Weak<Shared>,
+    preparing: OneAtATime,
+    syncing: OneAtATime,
+    telling: OneAtATime,
+    saving: OneAtATime,
     compaction_threads: Option<rayon::ThreadPool>,
     flush_bell: Arc<Bell>,
     compaction_bell: Arc<Bell>,
@@ -456,14 +469,31 @@ impl Db {
         self.shared().wal.durability().durable_sequence()
     }
 
-    /// Waits until the logged write of sequence `seq` survives a power failure. Asks for no sync: a segment's end, a
-    /// neighbour's [`Durability::Sync`](crate::Durability::Sync), [`sync_wal`](Self::sync_wal), a flush or the close brings it.
+    /// Waits until the logged write of sequence `seq` survives a power failure. Asks for no sync: the background sync
+    /// ([`DbOptions::wal_sync_interval`]), a segment's end, a neighbour's [`Durability::Sync`](crate::Durability::Sync), [`sync_wal`](Self::sync_wal), a flush or the close brings it.
     ///
     /// # Errors
     ///
     /// The failure of the log because of which it never will be known to.
     pub fn wait_durable(&self, seq: SequenceNumber) -> Result<()> {
         self.shared().wal.durability().wait_durable(seq)
+    }
+
+    /// The same, for `limit` at most; whether the write survives a power failure then.
+    ///
+    /// # Errors
+    ///
+    /// The failure of the log because of which it never will be known to.
+    pub fn wait_durable_for(&self, seq: SequenceNumber, limit: Duration) -> Result<bool> {
+        let shared = self.shared();
+        let deadline = deadline_after(shared.clock.now_nanos(), limit);
+        shared.wal.durability().wait_durable_until(seq, &*shared.clock, deadline)
+    }
+
+    /// Changes [`DbOptions::wal_sync_interval`]; 0 turns the background sync off.
+    pub fn set_wal_sync_interval(&self, interval: Duration) {
+        self.shared().sync_ticker.set_interval(interval);
+        self.shared().purge_bell.ring();
     }
 
     /// Calls `callback` with the durable sequence whenever it has moved, from a background thread, until the returned

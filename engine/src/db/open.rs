@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Shared;
 use super::column_families::{Families, check_name};
+use super::pools::{OneAtATime, Pools};
 use super::pressure::Pressure;
 use super::recover::{Recovered, Recovery};
 use super::state::State;
@@ -31,16 +32,16 @@ use crate::event::Events;
 use crate::filename::{CURRENT, FileKind, LOCK, parse, sst_path};
 use crate::info_log::InfoLog;
 use crate::jobs::{Bell, Failure, Workers};
-use crate::manifest::{self, FamilyEdit, RecoveredManifest, VersionEdit};
+use crate::manifest::{self, FamilyEdit, PositionOptions, RecoveredManifest, VersionEdit};
 use crate::obsolete::{ObsoleteFiles, ReaderGone};
 use crate::options::{ColumnFamilyOptions, DbOptions, RecoveryMode};
 use crate::snapshot::SnapshotList;
 use crate::stats::{Last, Statistics};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Rank};
 use crate::version::set::{FamilyState, FileNumbers, ManifestState, VersionSet};
 use crate::version::super_version::SuperVersion;
 use crate::version::{FileNumber, MAX_LEVELS, Version};
-use crate::wal::{NextFileNumber, Wal, WalOptions};
+use crate::wal::{NextFileNumber, SyncTicker, Wal, WalOptions};
 
 /// Name of the family that is always there.
 pub(super) const DEFAULT_NAME: &str = "default";
@@ -109,9 +110,10 @@ pub(super) fn open(
     ));
 
     // 7. A fresh segment, a new manifest.
-    let wal = open_wal(&fs, dir, &options, &state, &numbers, &recovered)?;
+    let wal = Arc::new(open_wal(&fs, dir, &options, &state, &numbers, &recovered)?);
     take_over(dir, &mut state, &recovered, wal.current_segment())?;
-    let versions = VersionSet::create(&fs, dir, state.clone(), Arc::clone(&numbers))?;
+    let pools = Pools::new(&options).map_err(|error| Error::io("start a thread for", dir, error))?;
+    let versions = create_manifest(&fs, dir, &options, state.clone(), &numbers, &wal, &pools)?;
     wal.release_below(state.wal.first_needed);
 
     // 8. What is not named any more.
@@ -131,6 +133,7 @@ pub(super) fn open(
         pressure,
         purge_bell,
         wal,
+        pools,
         versions,
         block_cache,
         tables,
@@ -167,7 +170,8 @@ pub(super) struct Parts<'a> {
     pub(super) events: Arc<Events>,
     pub(super) pressure: Pressure,
     pub(super) purge_bell: Arc<Bell>,
-    pub(super) wal: Wal,
+    pub(super) wal: Arc<Wal>,
+    pub(super) pools: Pools,
     pub(super) versions: VersionSet,
     pub(super) block_cache: Option<Arc<BlockCache>>,
     pub(super) tables: TableCache,
@@ -202,7 +206,7 @@ pub(super) fn open_caches(
 pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
     let Parts { dir, options, fs, tracked_fs, lock, info_log, events, pressure, purge_bell, .. } = parts;
     let Parts { wal, versions, block_cache, tables, state, family_options, mut recovered, .. } = parts;
-    let Parts { next_memtable, read_only, .. } = parts;
+    let Parts { pools, next_memtable, read_only, .. } = parts;
     let obsolete = ObsoleteFiles::new(Arc::clone(&purge_bell));
     let flush_bell = Bell::new(&options.clock);
     let identity = NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed); // only has to be unique
@@ -228,7 +232,11 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         writer.add_family(Arc::clone(&data));
         families.push(ColumnFamily { data });
     }
-    let shared = Arc::new(Shared {
+    let compaction_threads = compaction_threads(&options)?;
+    let interval = options.wal_sync_interval;
+    let sync_ticker =
+        SyncTicker::new(&options.clock, interval, options.wal_sync_bytes, options.wal_sync_on_idle);
+    let shared = Arc::new_cyclic(|this| Shared {
         dir: dir.to_owned(),
         identity,
         clock: Arc::clone(&options.clock),
@@ -238,17 +246,24 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         pressure,
         commit: Commit::new(writer),
         wal,
+        sync_ticker,
         published: AtomicU64::new(recovered.last_sequence.get()),
         families: Families::new(families),
         versions,
-        state: Mutex::new(State::default()),
+        state: Mutex::new(State::default()).ranked(Rank::State),
         snapshots: Arc::new(SnapshotList::default()),
         tables: Arc::new(tables),
         block_cache,
         obsolete,
         next_memtable: AtomicU64::new(next_memtable),
         workers: Workers::default(),
-        compaction_threads: compaction_threads(&options)?,
+        pools,
+        this: std::sync::Weak::clone(this),
+        preparing: OneAtATime::default(),
+        syncing: OneAtATime::default(),
+        telling: OneAtATime::default(),
+        saving: OneAtATime::default(),
+        compaction_threads,
         flush_bell,
         compaction_bell: Bell::new(&options.clock),
         purge_bell,
@@ -488,6 +503,26 @@ fn open_wal(
         &recovered.end,
         recovered.last_sequence,
     )
+}
+
+fn create_manifest(
+    fs: &Arc<dyn FileSystem>,
+    dir: &Path,
+    options: &DbOptions,
+    state: ManifestState,
+    numbers: &Arc<FileNumbers>,
+    wal: &Arc<Wal>,
+    pools: &Pools,
+) -> Result<VersionSet> {
+    let position_options = PositionOptions {
+        segment_bytes: options.wal_segment_bytes,
+        interval: options.manifest_save_interval,
+        min_gap: options.manifest_min_gap,
+    };
+    let wal = Arc::clone(wal);
+    let position = Box::new(move || wal.position_to_record());
+    let (numbers, pool) = (Arc::clone(numbers), Arc::clone(&pools.manifest));
+    VersionSet::create(fs, dir, &options.clock, state, numbers, position_options, position, pool)
 }
 
 /// Adds what recovery found to what the manifest will say.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Shared;
 use super::open::{Parts, assemble, check_options, check_tables, choose_options, open_caches, state_of};
+use super::pools::Pools;
 use super::pressure::Pressure;
 use super::recover::{Recovered, Recovery};
 use crate::env::{FileSystem, ReadOnlyFileSystem, TrackedFileSystem};
@@ -116,7 +117,11 @@ fn open_once(
     let refusal = Error::OpenedReadOnly { path: dir.to_owned() };
     let (end, last) = (&recovered.end, recovered.last_sequence);
     let wal = Wal::read_only(Arc::clone(&fs), dir, state.wal.log_id, end, last, refusal.clone());
-    let versions = VersionSet::read_only(&fs, dir, state.clone(), manifest.number, refusal.clone());
+    let pools = Pools::new(&options).map_err(|error| Error::io("start a thread for", dir, error))?;
+    let pool = Arc::clone(&pools.manifest);
+    let clock = &options.clock;
+    let versions =
+        VersionSet::read_only(&fs, dir, clock, state.clone(), manifest.number, refusal.clone(), pool);
     let shared = assemble(Parts {
         dir,
         next_memtable: next_memtable.load(Ordering::Relaxed),
@@ -128,7 +133,8 @@ fn open_once(
         events,
         pressure,
         purge_bell,
-        wal,
+        wal: Arc::new(wal),
+        pools,
         versions,
         block_cache,
         tables,

@@ -9,7 +9,7 @@ use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::Result;
 use crate::stats::StatisticsSnapshot;
-use crate::sync::io_under_lock;
+use crate::sync::{Rank, hold_times, io_under_lock};
 
 /// Files and bytes of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +112,13 @@ impl Shared {
             "sluicedb.bytes_pinned_by_readers" => self.obsolete.bytes_pinned_by_readers(),
             "sluicedb.wal.segments" => self.wal.segments().len() as u64,
             "sluicedb.wal.bytes" => self.wal.live_bytes(),
+            "sluicedb.wal.written" => self.wal.durability().watermarks().written.bytes,
+            "sluicedb.wal.written_seq" => self.wal.durability().watermarks().written.seq.get(),
+            "sluicedb.wal.synced" => self.wal.durability().watermarks().synced.bytes,
+            "sluicedb.wal.inline_creations" => self.wal.stats().inline_creations,
+            "sluicedb.manifest.lag_segments" => self.versions.position_facts().0,
+            "sluicedb.manifest.position_saves" => self.versions.position_facts().1,
+            "sluicedb.manifest.position_failures" => self.versions.position_facts().2,
             "sluicedb.wal.durable_seq" => self.wal.durability().durable_sequence().get(),
             "sluicedb.locks.io_under_lock" => io_under_lock(),
             "sluicedb.memtables.bytes" => {
@@ -121,6 +128,12 @@ impl Shared {
                 all().into_iter().map(bytes).sum()
             }
             _ => {
+                if let Some(lock) = name.strip_prefix("sluicedb.locks.") {
+                    return hold_times_text(lock);
+                }
+                if let Some(pool) = name.strip_prefix("sluicedb.jobs.") {
+                    return self.pools.describe(pool);
+                }
                 let level = name.strip_prefix("rocksdb.num-files-at-level")?.parse::<usize>().ok()?;
                 if level >= version.num_levels() {
                     return None;
@@ -156,4 +169,11 @@ impl Shared {
         }
         text
     }
+}
+
+/// What `sluicedb.locks.NAME.hold` says: how long locks of that rank were held in this process, in nanoseconds.
+fn hold_times_text(lock: &str) -> Option<String> {
+    let name = lock.strip_suffix(".hold")?;
+    let rank = Rank::ALL.into_iter().find(|rank| rank.name() == name)?;
+    Some(hold_times(rank).to_string())
 }

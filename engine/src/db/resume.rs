@@ -15,6 +15,7 @@ use crate::column_family::{ColumnFamily, FlushStage};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::manifest::VersionEdit;
+use crate::wal::WalEdit;
 
 impl Shared {
     /// Brings the database back to taking writes, if it does not.
@@ -111,7 +112,7 @@ impl Shared {
             return Ok(());
         }
         self.pressure.flush_started(&family.data, &sealed);
-        let outcome = self.write_and_install(&Arc::clone(&family.data), &sealed);
+        let outcome = self.write_and_install(&Arc::clone(&family.data), &sealed, WalEdit::default());
         self.pressure.flush_ended(&family.data, &sealed, outcome.is_ok());
         outcome
     }

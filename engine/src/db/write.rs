@@ -149,6 +149,12 @@ impl Shared {
         let rest = outcomes.collect::<Vec<_>>();
         leadership.state().group = group;
         leadership.finish(rest);
+        if self.sync_ticker.watches_idle()
+            && !self.pressure.has_queued()
+            && self.sync_ticker.note_idle(self.wal.durability())
+        {
+            self.purge_bell.ring();
+        }
         own_outcome
     }
 
@@ -221,7 +227,9 @@ impl Shared {
             Durability::Sync => Push::Sync,
         };
         let appended = self.wal.append(records, push).inspect_err(|error| self.log_failed(error))?;
-        if appended.wants_segment || appended.durable_moved {
+        let unsynced =
+            push != Push::Sync && self.sync_ticker.note_append(self.wal.durability(), appended.durable_moved);
+        if appended.wants_segment || appended.durable_moved || unsynced {
             self.purge_bell.ring();
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sluicedb_controller::{Event, deadline_after};
+use sluicedb_controller::Event;
 
 use crate::env::Clock;
 
@@ -39,10 +39,9 @@ impl Bell {
         self.event.wait_past(&*self.clock, seen, None);
     }
 
-    /// The same, for at most `limit`.
-    pub(crate) fn wait_past_or(&self, seen: u64, limit: std::time::Duration) {
+    /// The same, until `deadline` at most.
+    pub(crate) fn wait_past_until(&self, seen: u64, deadline: u64) {
         crate::sync::forbid_held_locks("wait for work");
-        let deadline = deadline_after(self.clock.now_nanos(), limit);
         self.event.wait_past(&*self.clock, seen, Some(deadline));
     }
 }

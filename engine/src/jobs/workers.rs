@@ -14,8 +14,27 @@ pub(crate) struct Workers {
 impl Workers {
     /// Starts a thread. Names are at most 15 bytes, the longest that the operating system keeps.
     pub(crate) fn spawn(&self, name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        self.start(std::thread::Builder::new(), name, body)
+    }
+
+    /// The same with a stack of this size.
+    pub(crate) fn spawn_with_stack(
+        &self,
+        name: String,
+        stack_bytes: usize,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        self.start(std::thread::Builder::new().stack_size(stack_bytes), name, body)
+    }
+
+    fn start(
+        &self,
+        builder: std::thread::Builder,
+        name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
         debug_assert!(name.len() <= 15, "{name}");
-        let thread = std::thread::Builder::new().name(name).spawn(body)?;
+        let thread = builder.name(name).spawn(body)?;
         self.threads.lock().push(thread);
         Ok(())
     }

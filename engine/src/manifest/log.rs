@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   let mut manifest = log.lock();
-//!   manifest.append_and_sync(&edit)?;      // no other lock held
+//!   manifest.append_and_sync_all(&edits)?; // no other lock held
 //!   state.lock().install(version);
 //!   drop(manifest);
 //! ```
@@ -22,7 +22,7 @@ use super::format::{encode_header, put_record};
 use crate::env::{FileSystem, RefusingFile, WritableFile};
 use crate::error::{Error, Result};
 use crate::filename::{CURRENT_TMP, manifest_name};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Rank};
 use crate::version::FileNumber;
 
 /// The live manifest, open for appending.
@@ -64,7 +64,7 @@ impl ManifestLog {
     ) -> Result<Self> {
         let tail = write_new(&*fs, dir, number, state)?;
         Current::swap_in(&*fs, dir)?;
-        Ok(Self { fs, dir: dir.to_owned(), tail: Mutex::across_io(tail) })
+        Ok(Self { fs, dir: dir.to_owned(), tail: Mutex::across_io(tail).ranked(Rank::Manifest) })
     }
 
     /// The manifest of a database that is open for reading only: every edit is refused with `refusal`.
@@ -97,16 +97,17 @@ impl ManifestGuard<'_> {
     }
 
     /// Appends one edit and syncs it.
-    ///
-    /// # Errors
-    ///
-    /// The edit may or may not be found by the next open, and everything later is refused with the same error.
+    #[cfg(test)]
     pub(crate) fn append_and_sync(&mut self, edit: &VersionEdit) -> Result<()> {
         self.append_and_sync_all(std::slice::from_ref(edit))
     }
 
     /// Appends edits as one record and syncs it: a crash keeps all of them or none. (Records of their own could reach
     /// the device out of order, and the later one would prove that the earlier was acknowledged.)
+    ///
+    /// # Errors
+    ///
+    /// The edits may or may not be found by the next open, and everything later is refused with the same error.
     pub(crate) fn append_and_sync_all(&mut self, edits: &[VersionEdit]) -> Result<()> {
         let tail = &mut *self.tail;
         if let Some(failure) = &tail.failure {

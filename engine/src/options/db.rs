@@ -153,6 +153,30 @@ pub struct DbOptions {
     ///
     /// Unit: bytes. Default: 64 KiB. Range: 0 to 64 MiB.
     pub wal_buffer_bytes: u64,
+    /// Longest time that a logged write waits for a background sync of the log, which makes it durable without asking.
+    ///
+    /// Default: 1 s. 0 = off. Changeable live: [`Db::set_wal_sync_interval`](crate::Db::set_wal_sync_interval). Less: earlier
+    /// durability, more syncs.
+    pub wal_sync_interval: Duration,
+    /// Bytes of the log that are not synced before a background sync begins.
+    ///
+    /// Unit: bytes. Default: 0 = off. A segment's end is synced in any case.
+    pub wal_sync_bytes: u64,
+    /// Sync the log in the background as soon as no write waits. Default: false. For streams of asynchronous writes; a lone
+    /// writer that needs no durability only pays for it.
+    pub wal_sync_on_idle: bool,
+    /// Oldest that the log's synced position in the manifest may be while the log moves on.
+    ///
+    /// Default: 300 s. Least: 1 ms. [`Duration::MAX`]: any age. A position that lags by a segment is recorded earlier.
+    pub manifest_save_interval: Duration,
+    /// Least time between two records of the manifest that hold no more than the log's position.
+    ///
+    /// Default: 300 ms. Range: 0 to 1 h.
+    pub manifest_min_gap: Duration,
+    /// Jobs that each background worker holds at most, queued and running.
+    ///
+    /// Unit: jobs. Default: 128. A power of two from 2 to 65536.
+    pub job_ring_slots: u32,
     /// Log size above which the column family that holds the oldest segment is flushed.
     ///
     /// Unit: bytes. Default: 1 GiB. Least: 1 MiB. More: longer replay, fewer small flushes of quiet families.
@@ -210,6 +234,12 @@ impl Default for DbOptions {
             write_timeout: Duration::from_secs(30),
             wal_segment_bytes: 16 << 20,
             wal_buffer_bytes: 64 << 10,
+            wal_sync_interval: Duration::from_secs(1),
+            wal_sync_bytes: 0,
+            wal_sync_on_idle: false,
+            manifest_save_interval: Duration::from_secs(300),
+            manifest_min_gap: Duration::from_millis(300),
+            job_ring_slots: 128,
             max_total_wal_size: 1 << 30,
             recovery_mode: RecoveryMode::default(),
             block_cache_size: 32 << 20,
@@ -306,6 +336,24 @@ impl DbOptions {
             &self.wal_buffer_bytes,
         )?;
         check(
+            self.manifest_save_interval >= Duration::from_millis(1),
+            "manifest_save_interval",
+            "at least 1 ms",
+            &millis(self.manifest_save_interval),
+        )?;
+        check(
+            self.manifest_min_gap <= Duration::from_secs(3600),
+            "manifest_min_gap",
+            "0 to 1 h",
+            &millis(self.manifest_min_gap),
+        )?;
+        check(
+            self.job_ring_slots.is_power_of_two() && (2..=65536).contains(&self.job_ring_slots),
+            "job_ring_slots",
+            "a power of two from 2 to 65536",
+            &self.job_ring_slots,
+        )?;
+        check(
             self.max_total_wal_size >= 1 << 20,
             "max_total_wal_size",
             "at least 1048576 bytes",
@@ -325,7 +373,7 @@ mod tests {
     fn each_option_is_refused_by_name() {
         DbOptions::default().validate().unwrap();
         type Bend = fn(&mut DbOptions);
-        let bends: [(&str, Bend); 15] = [
+        let bends: [(&str, Bend); 18] = [
             ("delay_start_percent", |o| o.delay_start_percent = 100),
             ("max_parallel_flushes", |o| o.max_parallel_flushes = 0),
             ("stall_timeout", |o| o.stall_timeout = Some(Duration::ZERO)),
@@ -338,6 +386,9 @@ mod tests {
             ("write_timeout", |o| o.write_timeout = Duration::ZERO),
             ("wal_segment_bytes", |o| o.wal_segment_bytes = 1),
             ("wal_buffer_bytes", |o| o.wal_buffer_bytes = u64::MAX),
+            ("manifest_save_interval", |o| o.manifest_save_interval = Duration::ZERO),
+            ("manifest_min_gap", |o| o.manifest_min_gap = Duration::MAX),
+            ("job_ring_slots", |o| o.job_ring_slots = 100),
             ("max_total_wal_size", |o| o.max_total_wal_size = 0),
             ("max_open_files", |o| o.max_open_files = 1),
             ("num_levels", |o| o.column_family.num_levels = 0),

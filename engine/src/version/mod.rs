@@ -2,7 +2,7 @@
 //!
 //! [`FileMeta`] is one SST's facts, [`Version`] an immutable arrangement of them into levels,
 //! [`builder`] makes the next version from one and an edit, [`set`] holds the current ones and installs new ones,
-//! and [`super_version`] is what a reader pins.
+//! [`writer`] makes edits durable on a thread of its own, and [`super_version`] is what a reader pins.
 
 pub(crate) mod builder;
 mod file_meta;
@@ -10,6 +10,7 @@ pub(crate) mod set;
 pub(crate) mod super_version;
 #[expect(clippy::module_inception, reason = "the module owns the type of its name")]
 mod version;
+pub(crate) mod writer;
 
 pub(crate) use file_meta::{FileMeta, FileNumber};
 pub(crate) use version::Version;

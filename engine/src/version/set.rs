@@ -1,30 +1,28 @@
 //! [`VersionSet`]: the current version of every column family, and the one way to change them.
 //!
-//! A change is a [`VersionEdit`]. [`VersionSet::commit`] holds the manifest's own lock from the first look at the
-//! current versions to the installed new ones: it builds and checks the new versions, makes the edit durable, then
-//! lets the caller install. So edits reach disk, and readers, in one order, and a version that breaks an invariant
-//! reaches neither. The manifest is written anew from full state when it has grown too long.
+//! A change is a [`VersionEdit`]. [`VersionSet::commit`] hands it to the manifest's thread ([`super::writer`]), which builds and
+//! checks the new versions and makes the edit durable; then the caller installs, in the order of the file. So edits reach
+//! disk, and readers, in one order, and a version that breaks an invariant reaches neither. The manifest is written anew from
+//! full state when it has grown too long.
 //!
 //! What edits are made for, and who may see which version, is not known here.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::builder::VersionBuilder;
+use super::writer::{ManifestWriter, PositionSource};
 use super::{FileNumber, Version};
 use crate::check::InvalidVersion;
-use crate::env::FileSystem;
+use crate::env::{Clock, FileSystem};
 use crate::error::{Error, Result};
 use crate::filename::manifest_name;
+use crate::jobs::{JobHandle, Pool};
 use crate::key::SequenceNumber;
-use crate::manifest::{FamilyEdit, ManifestLog, VersionEdit};
-use crate::sync::Mutex;
-use crate::wal::{WalEdit, WalFacts};
-
-/// A manifest longer than this, and than twice its length when it was last written anew, is written anew.
-const ROLL_OVER_BYTES: u64 = 4 << 20;
+use crate::manifest::{FamilyEdit, PositionOptions, VersionEdit};
+use crate::wal::{SyncedPosition, WalEdit, WalFacts};
 
 /// Hands out the numbers of files: one counter for all kinds, never reused.
 #[derive(Debug)]
@@ -83,9 +81,14 @@ impl NewVersions {
 impl ManifestState {
     /// Takes over what `edit` says. New families begin with `num_levels` levels. On an error nothing has changed.
     pub(crate) fn apply(&mut self, edit: &VersionEdit, num_levels: usize) -> Result<NewVersions, EditError> {
-        let mut changed = BTreeMap::new();
+        let mut changed: BTreeMap<u32, Option<FamilyState>> = BTreeMap::new();
         for family in &edit.families {
-            let next = self.apply_to_family(family, num_levels)?;
+            // One record may hold several changes of one family: each is of what the one before made.
+            let present = match changed.get(&family.id) {
+                Some(next) => next.as_ref(),
+                None => self.families.get(&family.id),
+            };
+            let next = apply_to_family(present, family, num_levels)?;
             changed.insert(family.id, next);
         }
         let mut versions = NewVersions::default();
@@ -114,37 +117,6 @@ impl ManifestState {
         Ok(versions)
     }
 
-    /// The family as it is after the edit; `None` if it is dropped by it.
-    fn apply_to_family(
-        &self,
-        edit: &FamilyEdit,
-        num_levels: usize,
-    ) -> Result<Option<FamilyState>, EditError> {
-        let mut next = match (self.families.get(&edit.id), &edit.created) {
-            (Some(_), _) if edit.dropped => return Ok(None),
-            (Some(_), Some(_)) => {
-                let why = format!("column family #{} is created again", edit.id);
-                return Err(EditError::Inconsistent(InvalidVersion::new(why)));
-            }
-            (Some(present), None) => present.clone(),
-            (None, Some(name)) => FamilyState {
-                name: name.clone(),
-                version: Arc::new(Version::empty(num_levels)),
-                flushed_through: SequenceNumber::ZERO,
-            },
-            (None, None) => return Err(EditError::NoSuchFamily(edit.id)),
-        };
-        if !edit.added.is_empty() || !edit.removed.is_empty() {
-            let mut builder = VersionBuilder::new(&next.version);
-            let built = builder.apply(edit).and_then(|()| builder.finish());
-            next.version = Arc::new(built.map_err(EditError::Inconsistent)?);
-        }
-        if let Some(seq) = edit.flushed_through {
-            next.flushed_through = next.flushed_through.max(seq);
-        }
-        Ok(Some(next))
-    }
-
     /// The edits that make this state of nothing.
     pub(crate) fn to_edits(&self) -> Vec<VersionEdit> {
         let whole = VersionEdit {
@@ -165,6 +137,37 @@ impl ManifestState {
             .chain(families.map(|family| VersionEdit { families: vec![family], ..VersionEdit::default() }))
             .collect()
     }
+}
+
+/// The family as it is after the edit; `None` if it is dropped by it.
+fn apply_to_family(
+    present: Option<&FamilyState>,
+    edit: &FamilyEdit,
+    num_levels: usize,
+) -> Result<Option<FamilyState>, EditError> {
+    let mut next = match (present, &edit.created) {
+        (Some(_), _) if edit.dropped => return Ok(None),
+        (Some(_), Some(_)) => {
+            let why = format!("column family #{} is created again", edit.id);
+            return Err(EditError::Inconsistent(InvalidVersion::new(why)));
+        }
+        (Some(present), None) => present.clone(),
+        (None, Some(name)) => FamilyState {
+            name: name.clone(),
+            version: Arc::new(Version::empty(num_levels)),
+            flushed_through: SequenceNumber::ZERO,
+        },
+        (None, None) => return Err(EditError::NoSuchFamily(edit.id)),
+    };
+    if !edit.added.is_empty() || !edit.removed.is_empty() {
+        let mut builder = VersionBuilder::new(&next.version);
+        let built = builder.apply(edit).and_then(|()| builder.finish());
+        next.version = Arc::new(built.map_err(EditError::Inconsistent)?);
+    }
+    if let Some(seq) = edit.flushed_through {
+        next.flushed_through = next.flushed_through.max(seq);
+    }
+    Ok(Some(next))
 }
 
 /// Why an edit cannot be applied.
@@ -194,91 +197,88 @@ impl EditError {
 /// The current versions, and the manifest that remembers them.
 #[derive(Debug)]
 pub(crate) struct VersionSet {
-    fs: Arc<dyn FileSystem>,
-    dir: PathBuf,
-    manifest: ManifestLog,
-    /// Length at which the manifest is written anew. Changed with the manifest's lock held.
-    roll_over_at: AtomicU64,
-    /// What the manifest says. Written with the manifest's lock held; a leaf lock of its own lets others look.
-    state: Mutex<ManifestState>,
-    numbers: Arc<FileNumbers>,
-    next_family: AtomicU32,
+    writer: Arc<ManifestWriter>,
+    /// One worker: the manifest's thread.
+    pool: Arc<Pool>,
 }
 
 impl VersionSet {
-    /// Writes a new manifest that says `state`, makes it the live one, and goes on from there.
+    /// Writes a new manifest that says `state`, makes it the live one, and goes on from there, on the thread of `pool`.
+    #[expect(clippy::too_many_arguments, reason = "called once, by the open")]
     pub(crate) fn create(
         fs: &Arc<dyn FileSystem>,
         dir: &Path,
-        mut state: ManifestState,
+        clock: &Arc<dyn Clock>,
+        state: ManifestState,
         numbers: Arc<FileNumbers>,
+        options: PositionOptions,
+        position: PositionSource,
+        pool: Arc<Pool>,
     ) -> Result<Self> {
-        let number = numbers.take();
-        state.next_file = numbers.next();
-        let manifest = ManifestLog::create(Arc::clone(fs), dir, number, &state.to_edits())?;
-        let roll_over_at = AtomicU64::new(ROLL_OVER_BYTES.max(2 * manifest.lock().size()));
-        let next_family = AtomicU32::new(state.next_family);
-        let (fs, dir) = (Arc::clone(fs), dir.to_owned());
-        Ok(Self { fs, dir, manifest, roll_over_at, state: Mutex::new(state), numbers, next_family })
+        let writer = ManifestWriter::new(fs, dir, clock, state, numbers, options, position)?;
+        Ok(Self { writer: Arc::new(writer), pool })
     }
 
     /// The versions of a database that is open for reading only: no edit is taken.
     pub(crate) fn read_only(
         fs: &Arc<dyn FileSystem>,
         dir: &Path,
+        clock: &Arc<dyn Clock>,
         state: ManifestState,
         manifest: FileNumber,
         refusal: Error,
+        pool: Arc<Pool>,
     ) -> Self {
-        let manifest = ManifestLog::read_only(Arc::clone(fs), dir, manifest, refusal);
-        let numbers = Arc::new(FileNumbers::starting_at(state.next_file));
-        let next_family = AtomicU32::new(state.next_family);
-        let (fs, dir) = (Arc::clone(fs), dir.to_owned());
-        let roll_over_at = AtomicU64::new(u64::MAX);
-        Self { fs, dir, manifest, roll_over_at, state: Mutex::new(state), numbers, next_family }
+        Self { writer: Arc::new(ManifestWriter::read_only(fs, dir, clock, state, manifest, refusal)), pool }
     }
 
     /// After a failed edit: goes on in a new manifest, written from what was acknowledged.
     pub(crate) fn heal(&self) -> Result<()> {
-        let mut tail = self.manifest.lock();
+        let writer = &self.writer;
+        let mut tail = writer.manifest.lock();
         if tail.failure().is_none() {
             return Ok(());
         }
-        let number = self.numbers.take();
-        let mut state = self.state.lock().clone();
-        state.next_file = self.numbers.next();
-        let failed = tail.roll_over(number, &state.to_edits())?;
+        let mut state = writer.state.lock().clone();
+        let failed = writer.roll_over(&mut tail, &mut state)?;
         drop(tail);
-        let _ = self.fs.remove(&self.dir.join(manifest_name(failed)));
+        let _ = writer.fs.remove(&writer.dir.join(manifest_name(failed)));
         Ok(())
     }
 
-    /// The last step of a clean close: CURRENT vouches for every edit.
-    pub(crate) fn close(&self) -> Result<()> {
-        self.manifest.lock().vouch()
+    /// The last step of a clean close: the manifest says that the log is synced up to `end`, and CURRENT vouches for every
+    /// edit.
+    pub(crate) fn close(&self, end: SyncedPosition) -> Result<()> {
+        let writer = Arc::clone(&self.writer);
+        let job = move |_: &_| {
+            writer.write_waiting(Some(end));
+            writer.manifest.lock().vouch()
+        };
+        self.pool.submit(job).wait().unwrap_or(Err(Error::ShutdownInProgress))
     }
 
     /// Number of the live manifest.
     pub(crate) fn manifest_number(&self) -> FileNumber {
-        self.manifest.lock().number()
+        self.writer.manifest.lock().number()
     }
 
     /// What the manifest says now.
     pub(crate) fn state(&self) -> ManifestState {
-        self.state.lock().clone()
+        self.writer.state.lock().clone()
     }
 
     /// A number that no file has.
     pub(crate) fn new_file_number(&self) -> FileNumber {
-        self.numbers.take()
+        self.writer.numbers.take()
     }
 
     /// An id that no family has had.
     pub(crate) fn new_family_id(&self) -> u32 {
-        self.next_family.fetch_add(1, Ordering::Relaxed) // only has to be unique
+        self.writer.next_family.fetch_add(1, Ordering::Relaxed) // only has to be unique
     }
 
-    /// Builds the versions that `edit` makes, makes the edit durable, and lets `install` show them to readers.
+    /// Builds the versions that `edit` makes, makes the edit durable, and lets `install` show them to readers. Waits for
+    /// the manifest's thread.
     ///
     /// # Errors
     ///
@@ -291,44 +291,58 @@ impl VersionSet {
     /// The same for an edit that creates a family: it begins with `num_levels` levels.
     pub(crate) fn commit_with(
         &self,
-        mut edit: VersionEdit,
+        edit: VersionEdit,
         num_levels: usize,
         install: impl FnOnce(&NewVersions),
     ) -> Result<()> {
-        let mut tail = self.manifest.lock();
-        edit.next_file_number = Some(self.numbers.next());
-        edit.next_family_id = Some(self.next_family.load(Ordering::Relaxed));
-        let mut next = self.state.lock().clone();
-        let versions = next.apply(&edit, num_levels).map_err(|error| match error {
-            EditError::NoSuchFamily(id) => Error::NoSuchColumnFamily { name: format!("#{id}") },
-            EditError::Inconsistent(why) => why.at_install(),
-        })?;
-        let mut replaced = None;
-        if tail.size() > self.roll_over_at.load(Ordering::Relaxed) {
-            replaced = Some(tail.roll_over(self.numbers.take(), &next.to_edits())?);
-            self.roll_over_at.store(ROLL_OVER_BYTES.max(2 * tail.size()), Ordering::Relaxed);
-        } else {
-            tail.append_and_sync(&edit)?;
-        }
-        *self.state.lock() = next;
-        install(&versions);
-        // Before the next edit can doom files of theirs: whoever holds a version then must ring when it lets go.
-        drop(versions);
-        drop(tail);
-        if let Some(number) = replaced {
-            // What cannot be removed now goes at the next open.
-            let _ = self.fs.remove(&self.dir.join(manifest_name(number)));
-        }
+        let pending = self.writer.enqueue(edit, num_levels);
+        // The job may find that an earlier one has taken the edit along: then it has nothing to do.
+        let writer = Arc::clone(&self.writer);
+        let job = self.pool.submit(move |_| writer.write_waiting(None));
+        let ended = job.wait();
+        let (turn, versions) = self.writer.outcome_of(&pending, ended)?;
+        self.writer.in_turn(turn, || {
+            install(&versions);
+            // Before the next edit can doom files of theirs: whoever holds a version then must ring when it lets go.
+            drop(versions);
+        });
         Ok(())
     }
 
-    /// Notes in the manifest that segments below `needed` are not; says whether that was news.
-    pub(crate) fn record_wal_start(&self, needed: FileNumber) -> Result<bool> {
-        if self.state.lock().wal.first_needed >= needed {
-            return Ok(false);
+    /// When the log's position is due to be recorded, in nanoseconds of the clock, if it is ahead of what was recorded.
+    pub(crate) fn position_due_at(&self) -> Option<u64> {
+        self.writer.position_due_at()
+    }
+
+    /// Has the position recorded by the manifest's thread if it is due, then calls `then`. Waits for nothing. False if the
+    /// thread has no room; then the position goes along with one of the edits that it has.
+    pub(crate) fn save_position(&self, then: impl FnOnce() + Send + 'static) -> bool {
+        let writer = Arc::clone(&self.writer);
+        let job = move |_: &_| {
+            writer.write_waiting(None);
+            then();
+        };
+        self.pool.try_submit(job).map(JobHandle::detach).is_ok()
+    }
+
+    /// Segments by which the recorded position lags; positions recorded; attempts that failed.
+    pub(crate) fn position_facts(&self) -> (u64, u64, u64) {
+        let lag = self.writer.lag_segments();
+        let plan = self.writer.plan.lock();
+        (lag, plan.saves, plan.failures)
+    }
+
+    /// The first segment that the manifest says is needed.
+    pub(crate) fn wal_start(&self) -> FileNumber {
+        self.writer.state.lock().wal.first_needed
+    }
+
+    /// Notes in the manifest that segments below `needed` are not.
+    pub(crate) fn record_wal_start(&self, needed: FileNumber) -> Result<()> {
+        if self.wal_start() >= needed {
+            return Ok(());
         }
         let wal = WalEdit { first_needed: Some(needed), ..WalEdit::default() };
-        self.commit(VersionEdit { wal, ..VersionEdit::default() }, |_| {})?;
-        Ok(true)
+        self.commit(VersionEdit { wal, ..VersionEdit::default() }, |_| {})
     }
 }

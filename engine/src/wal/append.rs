@@ -152,6 +152,8 @@ impl Wal {
     where
         I: Iterator<Item = LogRecord<'a>> + Clone,
     {
+        #[cfg(feature = "bench-arms")]
+        let _held = crate::bench_arms::guard_of_leader();
         let durable_before = self.durability.durable_sequence();
         let mut tail = self.tail.lock();
         self.durability.check()?;

@@ -69,7 +69,8 @@ impl WalFacts {
             self.log_id = log_id;
         }
         if let Some(first_needed) = edit.first_needed {
-            self.first_needed = first_needed;
+            // Jobs that end side by side may record what they found in either order.
+            self.first_needed = self.first_needed.max(first_needed);
         }
         self.recovered = edit.recovered.or(self.recovered);
         self.synced = edit.synced.or(self.synced);

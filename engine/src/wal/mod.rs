@@ -8,7 +8,7 @@
 //! A record is one encoded batch, opaque here. It is cut into fragments that are checksummed one by one
 //! ([`format`](mod@format)) and may straddle segments. [`Wal`] appends ([`append`]) and syncs ([`writer`]), [`segments`] creates and
 //! recycles files off the write path, [`replay`](fn@replay) reads the stream back and tells a torn tail from
-//! damage ([`chain`] finds its segments, [`reader`] reads one). How far the stream is safe: [`crate::durability`].
+//! damage ([`chain`] finds its segments, [`reader`] reads one). When it is synced in the background: [`ticker`]. How far the stream is safe: [`crate::durability`].
 //!
 //! The log knows nothing of memtables, families or sequence order; it is told the last sequence of each record.
 
@@ -26,6 +26,7 @@ mod segments;
 pub(crate) mod test_fs;
 #[cfg(test)]
 mod tests;
+mod ticker;
 mod writer;
 
 pub(crate) use append::{LogRecord, Push};
@@ -35,4 +36,5 @@ pub(crate) use format::{HeaderFound, SegmentHeader};
 pub(crate) use replay::{ReplayEnd, ReplayRequest, replay};
 pub(crate) use scan::{RecordPlace, Scanned, damage_at, read_header, scan, segment_numbers, stream_position};
 pub(crate) use segments::NextFileNumber;
+pub(crate) use ticker::SyncTicker;
 pub(crate) use writer::{Wal, WalOptions};

@@ -20,7 +20,7 @@ use super::format::HEADER_LEN;
 use crate::env::{FileSystem, WritableFile};
 use crate::error::{Error, Result};
 use crate::filename::wal_path;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Rank};
 use crate::version::FileNumber;
 
 /// Hands out the next number of the database's file counter.
@@ -99,7 +99,7 @@ impl Segments {
             capacity,
             spares_max,
             next_number,
-            creating: Mutex::across_io(()),
+            creating: Mutex::across_io(()).ranked(Rank::Wal),
             lists: Mutex::new(Lists { live, ..Lists::default() }),
             inline_creations: AtomicU64::new(0),
         }
@@ -176,20 +176,22 @@ impl Segments {
 
     fn create(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
         let file = self.fs.create(path).map_err(|error| Error::io("create", path, error))?;
-        self.finish(path, file)
+        file.allocate(self.file_len()).map_err(|error| Error::io("allocate", path, error))?;
+        file.sync().map_err(|error| Error::io("sync", path, error))?;
+        self.sync_dir()?;
+        Ok(file)
     }
 
+    /// A segment that became obsolete has its full size, and was synced before it did: only its name is new.
     fn recycle(&self, old: &Path, path: &Path) -> Result<Box<dyn WritableFile>> {
         self.fs.rename(old, path).map_err(|error| Error::io("rename", old, error))?;
         let file = self.fs.open_writable(path).map_err(|error| Error::io("open", path, error))?;
-        self.finish(path, file)
+        self.sync_dir()?;
+        Ok(file)
     }
 
-    fn finish(&self, path: &Path, file: Box<dyn WritableFile>) -> Result<Box<dyn WritableFile>> {
-        file.allocate(self.file_len()).map_err(|error| Error::io("allocate", path, error))?;
-        file.sync().map_err(|error| Error::io("sync", path, error))?;
-        self.fs.sync_dir(&self.dir).map_err(|error| Error::io("sync", &self.dir, error))?;
-        Ok(file)
+    fn sync_dir(&self) -> Result<()> {
+        self.fs.sync_dir(&self.dir).map_err(|error| Error::io("sync", &self.dir, error))
     }
 
     /// The stream goes on in `segment` from `start` on.

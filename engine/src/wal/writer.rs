@@ -25,7 +25,7 @@ use crate::durability::{Durability, Position};
 use crate::env::FileSystem;
 use crate::error::{Error, Result};
 use crate::key::SequenceNumber;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Rank};
 use crate::version::FileNumber;
 
 /// How a log is written.
@@ -111,8 +111,8 @@ impl Wal {
             segments,
             durability: Durability::new(start),
             written_file: Mutex::new(Arc::clone(&segment)),
-            tail: Mutex::across_io(Tail::begin(segment, &header, start, Vec::new())),
-            syncing: Mutex::across_io(()),
+            tail: Mutex::across_io(Tail::begin(segment, &header, start, Vec::new())).ranked(Rank::Wal),
+            syncing: Mutex::across_io(()).ranked(Rank::Wal),
             counters: Counters::default(),
         })
     }
@@ -128,7 +128,6 @@ impl Wal {
     }
 
     /// What can be recorded in the manifest as synced now.
-    #[cfg_attr(not(test), expect(dead_code, reason = "positions recorded between flushes will take it"))]
     pub(crate) fn synced_position(&self) -> SyncedPosition {
         // The mark first, the file second: the segment named may be later than the one that the mark is in.
         let synced = self.durability.watermarks().synced;
@@ -136,6 +135,11 @@ impl Wal {
         let holder = live.iter().rev().find(|segment| segment.start < synced.bytes);
         let segment = holder.map_or_else(|| self.current_segment(), |segment| segment.number);
         SyncedPosition { segment, stream_bytes: synced.bytes, seq: synced.seq }
+    }
+
+    /// The same, for the manifest's thread: none after a failure, when resuming decides what is recorded.
+    pub(crate) fn position_to_record(&self) -> Option<SyncedPosition> {
+        self.durability.failure().is_none().then(|| self.synced_position())
     }
 
     /// Segments that may still be needed, in stream order; the last one is being written.
@@ -211,8 +215,14 @@ impl Wal {
         self.sync_written(marks.written.bytes)
     }
 
-    /// Makes durable what was handed over, without touching the leader: for the ticker and the idle sync.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the sync ticker will call it"))]
+    /// Makes durable what was appended before the call, for the ticker and the idle sync. Holds the leader up only for as
+    /// long as handing over the buffer takes, if anything is in it.
+    pub(crate) fn sync_in_background(&self) -> Result<()> {
+        let marks = self.durability.watermarks();
+        if marks.written.bytes < marks.appended.bytes { self.flush(true) } else { self.sync_handed_over() }
+    }
+
+    /// Makes durable what was handed over, without touching the leader.
     pub(crate) fn sync_handed_over(&self) -> Result<()> {
         self.sync_written(self.durability.watermarks().written.bytes)
     }

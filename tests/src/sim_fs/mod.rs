@@ -66,6 +66,8 @@ struct State {
     /// Calls waiting at gates.
     held: BTreeMap<u64, usize>,
     budget: Option<u64>,
+    /// Syncs by kind of file and by the thread that made them.
+    syncs_by_thread: BTreeMap<(FileKind, String), u64>,
     mutations: u64,
     crash_at: Option<CrashPlan>,
     image: Option<SimFs>,
@@ -142,6 +144,13 @@ impl SimFs {
         lock(&self.inner.state).faults.calls.clone()
     }
 
+    /// Syncs of files of `kind` so far, by the name of the thread that made them.
+    pub fn syncs_by_thread(&self, kind: FileKind) -> BTreeMap<String, u64> {
+        let state = lock(&self.inner.state);
+        let of_kind = state.syncs_by_thread.iter().filter(|((of, _), _)| *of == kind);
+        of_kind.map(|((_, thread), count)| (thread.clone(), *count)).collect()
+    }
+
     /// Faults that really hit a call, so far.
     pub fn fired(&self) -> Counts {
         lock(&self.inner.state).faults.fired.clone()
@@ -184,6 +193,10 @@ impl SimFs {
                 state = self.inner.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             *state.held.entry(gate).or_default() -= 1;
+        }
+        if op == Op::Sync {
+            let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+            *state.syncs_by_thread.entry((kind, thread)).or_default() += 1;
         }
         if op.mutates() {
             state.mutations += 1;
@@ -230,6 +243,7 @@ impl State {
             faults: Faults::default(),
             held: BTreeMap::new(),
             budget: None,
+            syncs_by_thread: BTreeMap::new(),
             mutations: 0,
             crash_at: None,
             image: None,
