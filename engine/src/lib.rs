@@ -78,6 +78,9 @@ pub use sluicedb_controller::{
     ControllerOptions, DelayStep, Fraction, Pressure, Requirement, Source, SourceId, SourceKind, State,
     WriteController, derived_rate,
 };
-pub use sluicedb_wbm::{Holder, MemtableState, PressureChange, Quota, WbmOptions, WriteBufferManager};
+pub use sluicedb_wbm::{
+    CACHE_UNIT, Holder, MemtableCache, MemtableState, PinKind, PressureChange, Quota, WbmOptions,
+    WriteBufferManager,
+};
 pub use snapshot::Snapshot;
 pub use stats::StatisticsSnapshot;

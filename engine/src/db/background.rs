@@ -133,7 +133,7 @@ impl Shared {
 
     /// Wants a flush of the families that hold the oldest segment, while the log is longer than `max_total_wal_size`.
     fn bound_wal(&self) {
-        if self.wal.live_bytes() <= self.options.max_total_wal_size {
+        if self.wal.live_bytes() <= self.live.max_total_wal_size() {
             return;
         }
         let oldest = |family: &ColumnFamily| {
@@ -190,13 +190,13 @@ impl Shared {
         let (score, pinned) = {
             let _turn = family.asking.lock();
             let pinned = family.pin();
-            let score = Score::new(&pinned.version, &family.options);
+            let score = Score::new(&pinned.version, &family.options());
             self.pressure.update_family(family, &score, pinned.sealed.len() as u32, compacting);
             (score, pinned)
         };
         drop(pinned); // without the lock: it may be the last to hold a memtable
         self.pressure.tell();
-        if score.is_due() && !family.options.disable_auto_compactions {
+        if score.is_due() && !family.options().disable_auto_compactions {
             self.compaction_bell.ring();
         }
     }

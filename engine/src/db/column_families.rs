@@ -80,7 +80,7 @@ impl Shared {
         let change = FamilyEdit { created: Some(name.to_owned()), ..FamilyEdit::new(id) };
         let edit = VersionEdit { families: vec![change], ..VersionEdit::default() };
         self.versions
-            .commit_with(edit, data.options.num_levels as usize, |_| {})
+            .commit_with(edit, data.options().num_levels as usize, |_| {})
             .inspect_err(|error| self.latch_failure(error))?;
         let family = ColumnFamily { data: Arc::clone(&data) };
         leadership.state().add_family(data);
@@ -116,7 +116,7 @@ impl Shared {
             memtable.charge().flushed();
         }
         let empty = last.with(
-            self.new_memtable(&family.name, &family.options),
+            self.new_memtable(&family.name, &family.options()),
             Vec::new(),
             Arc::new(Version::empty(last.version.num_levels())),
         );

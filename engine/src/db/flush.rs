@@ -142,7 +142,7 @@ impl Shared {
         number: FileNumber,
     ) -> Result<Option<FileMeta>> {
         let snapshots = self.snapshots.sequences();
-        let options = SstOptions::from_family(&family.options, 0);
+        let options = SstOptions::from_family(&family.options(), 0);
         let path = sst_path(&self.dir, number);
         let mut table = SstWriter::create(&*self.fs, path, self.fs.unique_id(), options)?;
         let go_on = || if self.is_closing() { Err(Error::ShutdownInProgress) } else { Ok(()) };

@@ -50,9 +50,9 @@ impl Shared {
             };
             idle && self.families.all().iter().all(|family| {
                 let pinned = family.data.pin();
-                let compacts = !family.data.options.disable_auto_compactions;
+                let compacts = !family.data.options().disable_auto_compactions;
                 family.data.stage() == FlushStage::Idle
-                    && !(compacts && Score::new(&pinned.version, &family.data.options).is_due())
+                    && !(compacts && Score::new(&pinned.version, &family.data.options()).is_due())
             })
         })
     }

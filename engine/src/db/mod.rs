@@ -9,6 +9,7 @@
 //! | who works in the background, and when   | [`background`]              |
 //! | one flush, one compaction               | [`flush`], [`compact`]      |
 //! | flushes and compactions asked for       | [`maintenance`]             |
+//! | options changed while it is open        | [`live_options`]            |
 //! | what it says about itself               | [`properties`]              |
 
 mod background;
@@ -16,6 +17,7 @@ mod close;
 mod column_families;
 mod compact;
 mod flush;
+mod live_options;
 mod maintenance;
 mod open;
 mod pressure;
@@ -35,6 +37,7 @@ use sluicedb_controller::{Source, WriteController};
 use sluicedb_wbm::WriteBufferManager;
 
 use self::column_families::Families;
+use self::live_options::LiveOptions;
 use self::pressure::Pressure;
 use self::state::State;
 use self::stats_text::LastDbPrint;
@@ -123,7 +126,10 @@ pub struct WalLock {
 /// Everything of an open database that its threads share.
 pub(crate) struct Shared {
     dir: PathBuf,
+    /// The options that it was opened with.
     options: DbOptions,
+    /// The same with what was changed since.
+    live: LiveOptions,
     /// Tells databases of this process apart; handles and batches carry it.
     identity: u64,
     fs: Arc<dyn FileSystem>,
@@ -570,6 +576,49 @@ impl Db {
         to: Option<&[u8]>,
     ) -> Result<()> {
         self.shared().compact_range(family, from, to)
+    }
+
+    /// Changes options of a column family while the database is open: pairs of an option's name, as in
+    /// [`ColumnFamilyOptions`], and its new value as text. All of them take effect, or none; those that writers feel do so at
+    /// once, for writers that wait, too. Never waits for a stall. The change is not kept for the next open.
+    ///
+    /// ```no_run
+    /// # fn main() -> sluicedb::Result<()> {
+    /// # let db = sluicedb::Db::open("path/to/db", Default::default())?;
+    /// db.set_options(&db.default_column_family(), &[("write_buffer_size", "16M"), ("level0_stop_writes_trigger", "48")])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] naming the option: it is unknown (the nearest name is proposed), fixed while the database
+    /// is open, or out of its range, alone or beside the others. Nothing has changed then.
+    pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+        self.shared().set_options(family, changes)
+    }
+
+    /// The same for options of the database, by their names in [`DbOptions`]. Times are in microseconds, 0 is no
+    /// `stall_timeout`.
+    ///
+    /// # Errors
+    ///
+    /// The same; also for options of the private manager when a manager was given: that may be shared and has methods of its
+    /// own for it.
+    pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.shared().set_db_options(changes)
+    }
+
+    /// The options of the database as they are now: those that it was opened with, and what
+    /// [`set_db_options`](Self::set_db_options) has changed since.
+    pub fn db_options(&self) -> DbOptions {
+        self.shared().db_options()
+    }
+
+    /// Lets compactions of these families start by themselves, which
+    /// [`disable_auto_compactions`](ColumnFamilyOptions::disable_auto_compactions) had forbidden.
+    pub fn enable_auto_compaction(&self, families: &[ColumnFamily]) -> Result<()> {
+        self.shared().enable_auto_compaction(families)
     }
 
     /// Waits until no flush and no compaction is queued, running or due.

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Shared;
 use super::column_families::{Families, check_name};
+use super::live_options::LiveOptions;
 use super::pressure::Pressure;
 use super::recover::{Recovered, Recovery};
 use super::state::State;
@@ -146,6 +147,9 @@ pub(super) fn open(
         .block_cache
         .clone()
         .or_else(|| (options.block_cache_size > 0).then(|| BlockCache::new(options.block_cache_size)));
+    if options.cost_write_buffer_to_cache {
+        pressure.charge_to_cache(block_cache.as_ref());
+    }
     let tables = TableCache::new(
         Arc::clone(&fs),
         dir.to_owned(),
@@ -187,6 +191,7 @@ pub(super) fn open(
         last_print: Last::default(),
         fs,
         tracked_fs,
+        live: LiveOptions::new(&options),
         options,
     });
     // From here on versions die in the background, and who holds one, or a file of one, must ring when
@@ -201,7 +206,7 @@ pub(super) fn open(
     })?;
     // A writer that waits makes sure by itself that a flush comes; a full memtable left by recovery starts one now.
     for family in shared.families.all() {
-        if family.data.pin().mutable.bytes() >= family.data.options.write_buffer_size {
+        if family.data.pin().mutable.bytes() >= family.data.write_buffer_size() {
             family.data.want_flush(FlushStage::SealWanted);
         }
     }

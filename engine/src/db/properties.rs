@@ -83,9 +83,9 @@ impl Shared {
             "rocksdb.mem-table-flush-pending" => u64::from(family.stage() != FlushStage::Idle),
             "rocksdb.num-running-flushes" => u64::from(self.state.lock().running_flushes),
             "rocksdb.num-running-compactions" => u64::from(self.state.lock().running_compactions),
-            "rocksdb.compaction-pending" => u64::from(Score::new(version, &family.options).is_due()),
+            "rocksdb.compaction-pending" => u64::from(Score::new(version, &family.options()).is_due()),
             "rocksdb.estimate-pending-compaction-bytes" => {
-                Score::new(version, &family.options).pending_bytes()
+                Score::new(version, &family.options()).pending_bytes()
             }
             "rocksdb.background-errors" => u64::from(self.failure.has_failed()),
             "rocksdb.estimate-num-keys" => {

@@ -7,6 +7,7 @@
 
 mod column_family;
 mod db;
+mod live;
 mod read;
 mod write;
 

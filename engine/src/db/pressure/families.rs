@@ -108,7 +108,7 @@ impl Pressure {
         compacting: bool,
     ) {
         let Some(pressure) = family.pressure() else { return };
-        let options = &family.options;
+        let options = &*family.options();
         let most = options.max_write_buffer_number;
         self.ask(
             family,

@@ -11,17 +11,18 @@
 //! | column families: flushes and what each asks for | [`families`]           |
 //! | what a family asks for, as pure functions       | [`sources`]            |
 //! | LOG lines and events of what families ask for   | [`transitions`]        |
+//! | changes while the database is open              | [`live`]               |
 //! | properties and statistics                       | [`report`]             |
 
 mod admit;
 mod families;
+mod live;
 mod report;
 mod sources;
 mod transitions;
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use sluicedb_controller::{
     Client, ControllerOptions, Interrupt, InvalidOption, Source, SourceKind, WriteController,
@@ -31,6 +32,7 @@ use sluicedb_wbm::{
     WriteBufferManager,
 };
 
+use self::live::Timeouts;
 use self::report::name_holder;
 use self::transitions::Transitions;
 use crate::env::Clock;
@@ -61,8 +63,7 @@ pub(crate) struct Pressure {
     transitions: Transitions,
     queue: MemoryPool,
     clock: Arc<dyn Clock>,
-    stall_timeout: Option<Duration>,
-    write_timeout: Duration,
+    timeouts: Timeouts,
     /// Bytes of one charge unit: half a delay step at most.
     chunk_bytes: u64,
 }
@@ -118,8 +119,7 @@ impl Pressure {
             transitions: Transitions::new(info_log, events),
             queue: MemoryPool::new(options.commit_queue_bytes, Arc::clone(clock)),
             clock: Arc::clone(clock),
-            stall_timeout: options.stall_timeout,
-            write_timeout: options.write_timeout,
+            timeouts: Timeouts::new(options),
         })
     }
 
