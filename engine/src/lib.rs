@@ -48,6 +48,7 @@ mod manifest;
 mod memtable;
 mod obsolete;
 mod options;
+mod rate_limiter;
 mod slice;
 mod snapshot;
 mod sst;
@@ -64,13 +65,14 @@ pub use env::{
     Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
 };
 pub use error::{Corruption, Error, Result};
-pub use event::{CompactionCompleted, EventListener, FlushCompleted, StallConditions};
+pub use event::{BackgroundJobPressure, CompactionCompleted, EventListener, FlushCompleted, StallConditions};
 pub use iter::db_iter::DbIterator;
 pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
 pub use options::{
     ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode,
     ReadOptions, RecoveryMode, WriteOptions,
 };
+pub use rate_limiter::{IoPriority, RateLimiter};
 pub use slice::PinnedSlice;
 #[cfg(feature = "manual-clock")]
 pub use sluicedb_controller::ManualClock;

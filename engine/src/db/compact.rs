@@ -121,7 +121,7 @@ impl Shared {
         let (began, cpu_began) = (self.clock.now_nanos(), thread_cpu_micros());
         let open = open_through(Arc::clone(&self.tables), BlockRead::BACKGROUND);
         let outputs = SstOutputs {
-            fs: &*self.fs,
+            fs: &*self.compaction_fs,
             clock: &*self.clock,
             dir: self.dir.clone(),
             options: SstOptions::from_family(&family.options(), level),

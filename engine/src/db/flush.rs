@@ -144,7 +144,7 @@ impl Shared {
         let snapshots = self.snapshots.sequences();
         let options = SstOptions::from_family(&family.options(), 0);
         let path = sst_path(&self.dir, number);
-        let mut table = SstWriter::create(&*self.fs, path, self.fs.unique_id(), options)?;
+        let mut table = SstWriter::create(&*self.flush_fs, path, self.fs.unique_id(), options)?;
         let go_on = || if self.is_closing() { Err(Error::ShutdownInProgress) } else { Ok(()) };
         if build_l0(sealed, &snapshots, &mut table, &go_on)? == 0 {
             return Ok(None);

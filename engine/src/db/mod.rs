@@ -17,6 +17,7 @@ mod close;
 mod column_families;
 mod compact;
 mod flush;
+mod job_pressure;
 mod live_options;
 mod maintenance;
 mod open;
@@ -48,7 +49,7 @@ use crate::column_family::{ColumnFamily, FamilyData};
 use crate::durability::SubscriptionId;
 use crate::env::{Clock, FileLock, FileSystem, TrackedFileSystem};
 use crate::error::{Error, Result};
-use crate::event::{Event, Events};
+use crate::event::{BackgroundJobPressure, Event, Events};
 use crate::info_log::InfoLog;
 use crate::iter::db_iter::DbIterator;
 use crate::jobs::{Bell, Failure, Workers};
@@ -133,6 +134,9 @@ pub(crate) struct Shared {
     /// Tells databases of this process apart; handles and batches carry it.
     identity: u64,
     fs: Arc<dyn FileSystem>,
+    /// The same, through the rate limiter if there is one: for what flushes and compactions write.
+    flush_fs: Arc<dyn FileSystem>,
+    compaction_fs: Arc<dyn FileSystem>,
     /// The same file system by its own type.
     tracked_fs: Arc<TrackedFileSystem>,
     clock: Arc<dyn Clock>,
@@ -177,6 +181,8 @@ pub(crate) struct Shared {
     /// When it was opened, on its clock, in nanoseconds.
     opened_at: u64,
     last_print: Last<LastDbPrint>,
+    /// What listeners were told last.
+    told_job_pressure: Mutex<Option<BackgroundJobPressure>>,
 }
 
 impl std::fmt::Debug for Shared {

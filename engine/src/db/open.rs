@@ -35,6 +35,7 @@ use crate::jobs::{Bell, Failure, Workers};
 use crate::manifest::{self, FamilyEdit, VersionEdit};
 use crate::obsolete::{ObsoleteFiles, ReaderGone};
 use crate::options::{ColumnFamilyOptions, DbOptions, RecoveryMode};
+use crate::rate_limiter::IoPriority;
 use crate::snapshot::SnapshotList;
 use crate::stats::{Last, Statistics};
 use crate::sync::Mutex;
@@ -147,7 +148,7 @@ pub(super) fn open(
         .block_cache
         .clone()
         .or_else(|| (options.block_cache_size > 0).then(|| BlockCache::new(options.block_cache_size)));
-    if options.cost_write_buffer_to_cache {
+    if options.cost_write_buffer_to_cache && options.write_buffer_manager.is_none() {
         pressure.charge_to_cache(block_cache.as_ref());
     }
     let tables = TableCache::new(
@@ -160,6 +161,8 @@ pub(super) fn open(
     let shared = Arc::new(Shared {
         dir: dir.to_owned(),
         identity,
+        flush_fs: pressure.limited(&fs, &options, IoPriority::High),
+        compaction_fs: pressure.limited(&fs, &options, IoPriority::Low),
         clock: Arc::clone(&options.clock),
         info_log,
         events,
@@ -189,6 +192,7 @@ pub(super) fn open(
         stats: Statistics::default(),
         opened_at: options.clock.now_nanos(),
         last_print: Last::default(),
+        told_job_pressure: Mutex::new(None),
         fs,
         tracked_fs,
         live: LiveOptions::new(&options),

@@ -8,6 +8,7 @@
 //! they were doing and to which file with [`Error::io`](crate::Error::io).
 
 mod disk;
+mod limited;
 #[cfg(test)]
 pub(crate) mod mem;
 mod mmap;
@@ -20,6 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use disk::DiskFileSystem;
+pub(crate) use limited::LimitedFileSystem;
 pub use mmap::MappedFile;
 pub use sluicedb_controller::{Clock, SystemClock};
 pub(crate) use tracked::TrackedFileSystem;

@@ -11,6 +11,7 @@ use crate::cache::BlockCache;
 use crate::env::{Clock, DiskFileSystem, FileSystem, SystemClock};
 use crate::error::{Error, Result};
 use crate::event::EventListener;
+use crate::rate_limiter::RateLimiter;
 
 /// How SSTs are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +41,7 @@ pub enum RecoveryMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum DelayedWriteRate {
-    /// 16 MiB/s.
+    /// The rate limiter's, if there is one; else 16 MiB/s.
     #[default]
     Default,
     /// This many bytes per second; 0 means the default.
@@ -48,7 +49,7 @@ pub enum DelayedWriteRate {
 }
 
 impl DelayedWriteRate {
-    /// The rate in bytes per second.
+    /// The rate in bytes per second, where there is no rate limiter.
     pub fn bytes_per_second(self) -> u64 {
         match self {
             Self::Default | Self::BytesPerSecond(0) => 16 << 20,
@@ -95,7 +96,7 @@ pub struct DbOptions {
     pub cost_write_buffer_to_cache: bool,
     /// Top rate of delayed writers of the private controller; of a shared one, what it was made with.
     ///
-    /// Unit: bytes per second. Default: 16 MiB/s. Changeable live: yes, and then also of a shared one.
+    /// Unit: bytes per second. Default: that of `rate_limiter`, else 16 MiB/s. Changeable live: yes, and then also of a shared one.
     pub delayed_write_rate: DelayedWriteRate,
     /// Longest time that a write spends delayed and stopped before it returns
     /// [`Error::Stalled`].
@@ -166,6 +167,8 @@ pub struct DbOptions {
     pub write_buffer_manager: Option<Arc<WriteBufferManager>>,
     /// A controller shared with other databases: one rate for all. Default: none, a private one.
     pub write_controller: Option<Arc<WriteController>>,
+    /// Bounds the bytes per second that flushes and compactions write; it may be shared with other databases. Default: none.
+    pub rate_limiter: Option<Arc<RateLimiter>>,
     /// Who is told what the database does, in this order. Default: nobody.
     pub listeners: Vec<Arc<dyn EventListener>>,
     /// The way to disk. Default: the operating system's files.
@@ -207,6 +210,7 @@ impl Default for DbOptions {
             block_cache: None,
             write_buffer_manager: None,
             write_controller: None,
+            rate_limiter: None,
             listeners: Vec::new(),
             file_system: Arc::new(DiskFileSystem),
             clock: Arc::new(SystemClock),
@@ -215,6 +219,16 @@ impl Default for DbOptions {
 }
 
 impl DbOptions {
+    /// The top rate of delayed writers, in bytes per second.
+    pub(crate) fn delayed_bytes_per_second(&self) -> u64 {
+        match (self.delayed_write_rate, &self.rate_limiter) {
+            (DelayedWriteRate::Default | DelayedWriteRate::BytesPerSecond(0), Some(limiter)) => {
+                limiter.bytes_per_second()
+            }
+            (rate, _) => rate.bytes_per_second(),
+        }
+    }
+
     /// Checks every range above, those of `column_family` included.
     ///
     /// # Errors

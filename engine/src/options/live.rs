@@ -91,6 +91,7 @@ const DATABASE: &[Named<DbOptions>] = table! {
     block_cache,
     write_buffer_manager,
     write_controller,
+    rate_limiter,
     listeners,
     file_system,
     clock,
