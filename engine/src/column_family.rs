@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use sluicedb_wbm::{FlushTarget, Reclaimable};
 
-use crate::db::{FamilyPressure, LastFamilyPrint};
+use crate::db::{FamilyPressure, History, LastFamilyPrint};
 use crate::error::Result;
 use crate::jobs::Bell;
 use crate::options::ColumnFamilyOptions;
@@ -86,6 +86,8 @@ pub(crate) struct FamilyData {
     pressure: Mutex<Option<Arc<FamilyPressure>>>,
     /// Held while its state is looked at and what follows from it is asked of the brake.
     pub(crate) asking: Mutex<()>,
+    /// Flushed memtables that are kept.
+    pub(crate) history: History,
     /// By level: what was done to fill it.
     work: Mutex<Vec<LevelWork>>,
     /// What the text of its statistics said last.
@@ -100,6 +102,7 @@ impl FamilyData {
         database: u64,
         first: SuperVersion,
         flush_bell: Arc<Bell>,
+        history: History,
     ) -> Self {
         Self {
             id,
@@ -116,6 +119,7 @@ impl FamilyData {
             flush_bell,
             pressure: Mutex::new(None),
             asking: Mutex::new(()),
+            history,
             work: Mutex::new(Vec::new()),
             last_print: Last::default(),
         }

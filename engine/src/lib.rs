@@ -60,7 +60,7 @@ mod wal;
 pub use batch::WriteBatch;
 pub use cache::BlockCache;
 pub use column_family::ColumnFamily;
-pub use db::{Db, DurableSubscription, LevelStats, WalLock};
+pub use db::{Db, DurableSubscription, LevelStats, RecentWrite, WalLock};
 pub use env::{
     Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
 };
@@ -69,8 +69,8 @@ pub use event::{BackgroundJobPressure, CompactionCompleted, EventListener, Flush
 pub use iter::db_iter::DbIterator;
 pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
 pub use options::{
-    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode,
-    ReadOptions, RecoveryMode, WriteOptions,
+    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, FlushOptions, MemtableRepKind,
+    ReadMode, ReadOptions, RecoveryMode, WriteOptions,
 };
 pub use rate_limiter::{IoPriority, RateLimiter};
 pub use slice::PinnedSlice;

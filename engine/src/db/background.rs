@@ -129,6 +129,7 @@ impl Shared {
         }
         if self.pressure.wants_housekeeping() {
             self.pressure.housekeep();
+            self.trim_history();
         }
         self.bound_wal();
         self.wal.durability().deliver();

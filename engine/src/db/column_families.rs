@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Shared;
+use super::history::History;
 use crate::column_family::{ColumnFamily, FamilyData};
 use crate::error::{Error, Result};
 use crate::manifest::{FamilyEdit, VersionEdit};
@@ -110,6 +111,7 @@ impl Shared {
         leadership.finish([]);
 
         self.pressure.forget_family(family);
+        self.forget_history(family);
         // What it held is free as soon as no reader has it: its memtables leave the pressure now, its files are doomed.
         let last = family.pin();
         for memtable in last.memtables() {
@@ -144,7 +146,8 @@ impl Shared {
             version: Arc::new(version(options.num_levels as usize)),
             gone: ReaderGone(Arc::clone(&self.obsolete)),
         };
-        Arc::new(FamilyData::new(id, name, options, self.identity, first, Arc::clone(&self.flush_bell)))
+        let (bell, history) = (Arc::clone(&self.flush_bell), History::default());
+        Arc::new(FamilyData::new(id, name, options, self.identity, first, bell, history))
     }
 }
 

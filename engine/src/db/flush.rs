@@ -48,6 +48,9 @@ impl Shared {
         let outcome = self.wal.sync_through(logged).and_then(|()| self.write_and_install(family, &sealed));
         // 6. The charges leave the pressure, or go back to sealed.
         self.pressure.flush_ended(family, &sealed, outcome.is_ok());
+        if outcome.is_ok() {
+            self.settle_history(family, &sealed);
+        }
         self.update_sources(family);
         outcome?;
         self.release_wal();
@@ -90,6 +93,7 @@ impl Shared {
                 .filter(|memtable| !sealed.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)))
                 .cloned()
                 .collect();
+            family.history.take(sealed);
             replaced = Some(family.install(pinned.with(Arc::clone(&pinned.mutable), still_sealed, version)));
         })
         .inspect_err(|error| {

@@ -17,6 +17,7 @@ mod close;
 mod column_families;
 mod compact;
 mod flush;
+mod history;
 mod job_pressure;
 mod live_options;
 mod maintenance;
@@ -56,7 +57,7 @@ use crate::jobs::{Bell, Failure, Workers};
 use crate::key::SequenceNumber;
 use crate::manifest::VersionEdit;
 use crate::obsolete::ObsoleteFiles;
-use crate::options::{ColumnFamilyOptions, DbOptions, ReadOptions, WriteOptions};
+use crate::options::{ColumnFamilyOptions, DbOptions, FlushOptions, ReadOptions, WriteOptions};
 use crate::slice::PinnedSlice;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::stats::{Last, Statistics, StatisticsSnapshot};
@@ -64,6 +65,8 @@ use crate::sync::Mutex;
 use crate::version::set::{NewVersions, VersionSet};
 use crate::wal::Wal;
 
+pub(crate) use history::History;
+pub use history::RecentWrite;
 pub(crate) use pressure::FamilyPressure;
 pub use properties::LevelStats;
 pub(crate) use stats_text::LastFamilyPrint;
@@ -482,6 +485,13 @@ impl Db {
         DurableSubscription { shared: Arc::downgrade(self.shared()), id }
     }
 
+    /// What memory knows of the writes to `key`: for callers that have read something and check, before they write, that
+    /// nobody has written it since. How far back memory knows is up to
+    /// [`max_write_buffer_size_to_maintain`](ColumnFamilyOptions::max_write_buffer_size_to_maintain).
+    pub fn recent_write(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<RecentWrite> {
+        self.shared().recent_write(&family.data, key.as_ref())
+    }
+
     /// The last sequence that reads see.
     pub fn latest_sequence(&self) -> SequenceNumber {
         self.shared().published()
@@ -558,15 +568,25 @@ impl Db {
 
 /// Maintenance and looking.
 impl Db {
+    /// Flushes the memtables of every column family as the options say.
+    pub fn flush_opt(&self, options: &FlushOptions) -> Result<()> {
+        self.shared().flush(&self.column_families(), options)
+    }
+
+    /// The same for one column family.
+    pub fn flush_cf_opt(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
+        self.shared().flush(std::slice::from_ref(family), options)
+    }
+
     /// Flushes the memtables of every column family and waits: what they held is in durable SSTs then, also what was
     /// written with [`Durability::None`](crate::Durability::None).
     pub fn flush(&self) -> Result<()> {
-        self.shared().flush(&self.column_families())
+        self.flush_opt(&FlushOptions::default())
     }
 
     /// The same for one column family.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
-        self.shared().flush(std::slice::from_ref(family))
+        self.flush_cf_opt(family, &FlushOptions::default())
     }
 
     /// Compacts the keys `from..=to` of `default` (`None`: unbounded) down to the bottom level, and waits.

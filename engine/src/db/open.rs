@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Shared;
 use super::column_families::{Families, check_name};
+use super::history::History;
 use super::live_options::LiveOptions;
 use super::pressure::Pressure;
 use super::recover::{Recovered, Recovery};
@@ -140,6 +141,7 @@ pub(super) fn open(
             identity,
             first,
             Arc::clone(&flush_bell),
+            History::after(recovered.last_sequence),
         ));
         writer.add_family(Arc::clone(&data));
         families.push(ColumnFamily { data });

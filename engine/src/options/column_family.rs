@@ -48,6 +48,12 @@ pub struct ColumnFamilyOptions {
     /// Unit: memtables. Default: 1. Range: 1 to `max_write_buffer_number` - 1. Changeable live: no.
     /// More: overwrites disappear before they reach disk, but memory is freed later.
     pub min_write_buffer_number_to_merge: u32,
+    /// Bytes of flushed memtables that stay in memory, so that it knows the latest writes for longer; see
+    /// [`Db::recent_write`](crate::Db::recent_write). While the manager delays or stops writers, none stay.
+    ///
+    /// Unit: bytes. Default: 0. Changeable live: no.
+    /// More: fewer conflict checks that find memory too short, for memory that is pinned.
+    pub max_write_buffer_size_to_maintain: u64,
     /// L0 files at which a compaction into L1 becomes due.
     ///
     /// Unit: files. Default: 4. Least: 1. Changeable live: yes.
@@ -132,6 +138,7 @@ impl Default for ColumnFamilyOptions {
             memtable_rep: MemtableRepKind::default(),
             max_write_buffer_number: 2,
             min_write_buffer_number_to_merge: 1,
+            max_write_buffer_size_to_maintain: 0,
             level0_file_num_compaction_trigger: 4,
             level0_slowdown_writes_trigger: 20,
             level0_stop_writes_trigger: 36,

@@ -55,6 +55,7 @@ const COLUMN_FAMILY: &[Named<ColumnFamilyOptions>] = table! {
     ;
     memtable_rep,
     min_write_buffer_number_to_merge,
+    max_write_buffer_size_to_maintain,
     num_levels,
     level_compaction_dynamic_level_bytes,
 };

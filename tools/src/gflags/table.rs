@@ -232,7 +232,7 @@ pub static FLAGS: &[Flag] = &[
     row("max_total_wal_size", Kind::UInt64, "0", None, 1, Status::Works, Origin::Both, "bytes of WAL at which memtables are flushed; 0 = the default"),
     row("max_write_buffer_number", Kind::Int32, "2", None, 1, Status::Works, Origin::Both, "memtables per column family, at which writes stop"),
     row("max_write_buffer_number_to_maintain", Kind::Int32, "0", None, 3, Status::Known, Origin::Both, ""),
-    row("max_write_buffer_size_to_maintain", Kind::Int64, "0", None, 3, Status::Known, Origin::Both, ""),
+    row("max_write_buffer_size_to_maintain", Kind::Int64, "0", None, 3, Status::Works, Origin::Both, "bytes of flushed memtables that stay in memory"),
     row("memtable_batch_lookup_optimization", Kind::Bool, "false", None, 3, Status::Known, Origin::RocksDb, ""),
     row("memtable_bloom_size_ratio", Kind::Double, "0", None, 3, Status::Known, Origin::Both, ""),
     row("memtable_insert_with_hint_prefix_size", Kind::Int32, "0", None, 3, Status::Known, Origin::Both, ""),

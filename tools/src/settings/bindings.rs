@@ -88,6 +88,7 @@ static OPTIONS: &[Binding] = &[
     bind!("target_file_size_multiplier", db.column_family.target_file_size_multiplier),
     bind!("block_size", db.column_family.block_size),
     bind!("block_restart_interval", db.column_family.block_restart_interval),
+    bind!("max_write_buffer_size_to_maintain", db.column_family.max_write_buffer_size_to_maintain),
     bind!("db_write_buffer_size", db.db_write_buffer_size),
     bind!("allow_wbm_stalls", db.allow_stall),
     bind!("cost_write_buffer_to_cache", db.cost_write_buffer_to_cache),

@@ -65,9 +65,19 @@ impl Pressure {
     #[inline]
     pub(in crate::db) fn admit(&self, shared: &Shared, bytes: u64, options: &WriteOptions) -> Result<Room> {
         let mut write = self.begin(options);
+        let outcome = self.admit_write(shared, bytes, &mut write);
+        let waited = write.waited.total();
+        if !waited.is_zero() {
+            shared.stats.write_stall.record(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        }
+        outcome
+    }
+
+    #[inline]
+    fn admit_write(&self, shared: &Shared, bytes: u64, write: &mut Admitted) -> Result<Room> {
         loop {
-            self.pass_brake(shared, bytes, &mut write)?;
-            let lease = self.queue_room(bytes, &write)?;
+            self.pass_brake(shared, bytes, write)?;
+            let lease = self.queue_room(bytes, write)?;
             if self.database.is_oversized(bytes) {
                 // It is not held by its own charge; whoever loses the race for it goes back to the gate.
                 if let Some(advance) = self.database.admit_alone(bytes) {
