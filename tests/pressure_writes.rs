@@ -219,7 +219,7 @@ fn closing_ends_every_wait_at_once() {
     });
 }
 
-/// pressure I7, I8: `lock_wal` holds the writers of its own database only, and lets go even under another stop.
+/// pressure I7, pressure I8: `lock_wal` holds the writers of its own database only, and lets go even under another stop.
 #[test]
 fn lock_wal_holds_one_database() {
     case("lock_wal_holds_one_database", |clock| {
@@ -354,7 +354,7 @@ fn a_stop_speeds_compaction_up() {
     });
 }
 
-/// pressure J1, J2, V7: the manager's stop is counted where RocksDB's users look, and no family is blamed for it.
+/// pressure J1, pressure J2, pressure V7: the manager's stop is counted where RocksDB's users look, and no family is blamed for it.
 #[test]
 fn the_managers_stop_is_counted() {
     case("the_managers_stop_is_counted", |clock| {
@@ -452,6 +452,7 @@ fn waits_are_booked_by_kind() {
         });
         let stats = db.statistics();
         assert_eq!((stats.stall_delay_micros, stats.stall_micros), (bytes, bytes + 5_000_000));
+        assert_eq!((stats.write_stalls, stats.write_stall_max_micros), (1, bytes + 5_000_000), "one sample");
     });
 }
 

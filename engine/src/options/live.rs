@@ -231,7 +231,7 @@ mod tests {
         assert_eq!((next.stall_timeout, next.allow_stall), (Some(Duration::from_secs(5)), false));
     }
 
-    /// `pressure O2`, `O3`, refusals by name: unknown with the nearest, fixed, given twice, unreadable, out of range alone or
+    /// `pressure O2`, `pressure O3`, refusals by name: unknown with the nearest, fixed, given twice, unreadable, out of range alone or
     /// together.
     #[test]
     fn refusals_name_the_option() {

@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// pressure F1 to F3, as far as one source goes: soft 200 GiB, hard 2,000 GiB, M = 800,000.
+    /// pressure F1, pressure F2, pressure F3, as far as one source goes: soft 200 GiB, hard 2,000 GiB, M = 800,000.
     #[test]
     fn pending_bytes_slope() {
         let options = ColumnFamilyOptions {
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(at(3001), Requirement::Stopped);
     }
 
-    /// pressure F4 and F5: L0 of 100 and 101 files, slowdown 20, stop 10,000; nothing without automatic compactions.
+    /// pressure F4 and pressure F5: L0 of 100 and 101 files, slowdown 20, stop 10,000; nothing without automatic compactions.
     #[test]
     fn l0_slope() {
         let mut options =
