@@ -610,3 +610,38 @@ fn a_private_quota_delays_and_flushes() {
         }
     });
 }
+
+/// pressure M4, pressure V8: flushed memtables that are kept are pinned as history, listed as such with their age, bounded, known to
+/// `recent_write`, and gone once the manager delays.
+#[test]
+fn history_is_kept_until_pressure_begins() {
+    case("history_is_kept_until_pressure_begins", |clock| {
+        let fs = SimFs::new(1);
+        let mut options = options(&fs, clock);
+        options.write_buffer_manager = Some(passive_manager(100_000, clock));
+        options.column_family.max_write_buffer_size_to_maintain = 150_000;
+        let db = Db::open("/db", options).unwrap();
+        let (family, manager) = (db.default_column_family(), Arc::clone(db.write_buffer_manager()));
+        let pinned = || manager.usage_report().pinned;
+        for key in ["a", "b", "c"] {
+            db.put(key, [1; 60_000]).unwrap();
+            flush(&db, "default");
+            assert_eq!((used(&db), manager.pressure()), (0, Pressure::Normal), "{key}");
+        }
+        assert!((120_000..150_000).contains(&pinned()), "two fit: {}", pinned());
+        let of = |key: &str| db.recent_write(&family, key).unwrap();
+        assert!(of("c").newest > of("b").newest && of("b").newest.is_some());
+        assert_eq!((of("a").newest, of("a").complete_after.get()), (None, of("b").newest.unwrap().get() - 1));
+        clock.advance(Duration::from_secs(60));
+        let holders = db.property("sluicedb.wbm-holders").unwrap();
+        assert_eq!(
+            holders.lines().filter(|line| line.ends_with("for 60s by history")).count(),
+            2,
+            "{holders}"
+        );
+        db.put("d", [1; 75_000]).unwrap();
+        assert!(step(&db) >= 1);
+        until("the history is trimmed", || pinned() == 0);
+        assert_eq!(of("c").newest, None);
+    });
+}
