@@ -10,11 +10,14 @@ use std::time::Duration;
 use super::{ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate};
 use crate::error::{Error, Result};
 
+/// Reads a text into a field of `T`, or says what is wrong with it.
+type Set<T> = fn(&mut T, &str) -> Result<(), String>;
+
 /// How one option stands to changes while the database is open.
 struct Named<T> {
     name: &'static str,
     /// Reads a text into the option's field; none for an option that is fixed while the database is open.
-    set: Option<fn(&mut T, &str) -> Result<(), String>>,
+    set: Option<Set<T>>,
 }
 
 /// The options of `$options`: live ones with how they are read, then the fixed ones.
