@@ -22,7 +22,7 @@ fn put(db: &Db, family: &str, key: &str, len: usize) {
     db.put_cf(&db.column_family(family).unwrap(), key, vec![1; len]).unwrap();
 }
 
-/// pressure E2, E5: what is given is shared, what is not given is private.
+/// pressure E2, pressure E5: what is given is shared, what is not given is private.
 #[test]
 fn given_managers_and_controllers_are_shared() {
     case("given_managers_and_controllers_are_shared", |clock| {
@@ -90,7 +90,7 @@ fn many_databases_many_threads() {
     });
 }
 
-/// pressure H1, H2: the family that holds most is flushed; all who waited go on.
+/// pressure H1, pressure H2: the family that holds most is flushed; all who waited go on.
 #[test]
 fn the_largest_family_is_flushed() {
     case("the_largest_family_is_flushed", |clock| {
@@ -156,7 +156,7 @@ fn a_delay_then_a_stop_over_four_databases() {
     });
 }
 
-/// pressure H4, H5, H6: every writer of every database and family waits for itself; those that will not wait are refused.
+/// pressure H4, pressure H5, pressure H6: every writer of every database and family waits for itself; those that will not wait are refused.
 #[test]
 fn each_writer_waits_for_itself() {
     case("each_writer_waits_for_itself", |clock| {

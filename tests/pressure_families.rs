@@ -89,7 +89,7 @@ fn a_stop_by_one_parks_both() {
     });
 }
 
-/// pressure F4, F6: the slope of L0 from 20 to 10,000 files at 800,000 bytes a second, and a stricter source beside it.
+/// pressure F4, pressure F6: the slope of L0 from 20 to 10,000 files at 800,000 bytes a second, and a stricter source beside it.
 #[test]
 fn the_slope_of_l0() {
     case("the_slope_of_l0", |clock| {

@@ -219,7 +219,7 @@ fn closing_ends_every_wait_at_once() {
     });
 }
 
-/// pressure I7, I8: `lock_wal` holds the writers of its own database only, and lets go even under another stop.
+/// pressure I7, pressure I8: `lock_wal` holds the writers of its own database only, and lets go even under another stop.
 #[test]
 fn lock_wal_holds_one_database() {
     case("lock_wal_holds_one_database", |clock| {
@@ -354,7 +354,7 @@ fn a_stop_speeds_compaction_up() {
     });
 }
 
-/// pressure J1, J2, V7: the manager's stop is counted where RocksDB's users look, and no family is blamed for it.
+/// pressure J1, pressure J2, pressure V7: the manager's stop is counted where RocksDB's users look, and no family is blamed for it.
 #[test]
 fn the_managers_stop_is_counted() {
     case("the_managers_stop_is_counted", |clock| {
@@ -452,6 +452,7 @@ fn waits_are_booked_by_kind() {
         });
         let stats = db.statistics();
         assert_eq!((stats.stall_delay_micros, stats.stall_micros), (bytes, bytes + 5_000_000));
+        assert_eq!((stats.write_stalls, stats.write_stall_max_micros), (1, bytes + 5_000_000), "one sample");
     });
 }
 
@@ -607,5 +608,40 @@ fn a_private_quota_delays_and_flushes() {
             }
             gate.open();
         }
+    });
+}
+
+/// pressure M4, pressure V8: flushed memtables that are kept are pinned as history, listed as such with their age, bounded, known to
+/// `recent_write`, and gone once the manager delays.
+#[test]
+fn history_is_kept_until_pressure_begins() {
+    case("history_is_kept_until_pressure_begins", |clock| {
+        let fs = SimFs::new(1);
+        let mut options = options(&fs, clock);
+        options.write_buffer_manager = Some(passive_manager(100_000, clock));
+        options.column_family.max_write_buffer_size_to_maintain = 150_000;
+        let db = Db::open("/db", options).unwrap();
+        let (family, manager) = (db.default_column_family(), Arc::clone(db.write_buffer_manager()));
+        let pinned = || manager.usage_report().pinned;
+        for key in ["a", "b", "c"] {
+            db.put(key, [1; 60_000]).unwrap();
+            flush(&db, "default");
+            assert_eq!((used(&db), manager.pressure()), (0, Pressure::Normal), "{key}");
+        }
+        assert!((120_000..150_000).contains(&pinned()), "two fit: {}", pinned());
+        let of = |key: &str| db.recent_write(&family, key).unwrap();
+        assert!(of("c").newest > of("b").newest && of("b").newest.is_some());
+        assert_eq!((of("a").newest, of("a").complete_after.get()), (None, of("b").newest.unwrap().get() - 1));
+        clock.advance(Duration::from_secs(60));
+        let holders = db.property("sluicedb.wbm-holders").unwrap();
+        assert_eq!(
+            holders.lines().filter(|line| line.ends_with("for 60s by history")).count(),
+            2,
+            "{holders}"
+        );
+        db.put("d", [1; 75_000]).unwrap();
+        assert!(step(&db) >= 1);
+        until("the history is trimmed", || pinned() == 0);
+        assert_eq!(of("c").newest, None);
     });
 }

@@ -48,7 +48,10 @@ const RUNTIME: [(&str, &[&str]); 6] = [
         ],
     ),
     // Beside the table: a directory to measure in.
-    ("benches", &["sluicedb", "criterion", "sluicedb-tests", "tempfile"]),
+    (
+        "benches",
+        &["sluicedb", "sluicedb-controller", "sluicedb-wbm", "criterion", "sluicedb-tests", "tempfile"],
+    ),
     ("tests", &["sluicedb", "proptest", "arbitrary", "tempfile", "loom", "shuttle"]),
 ];
 
@@ -197,4 +200,29 @@ fn long_files_are_reported() {
             println!("{lines:5} lines: {}", path.strip_prefix(root()).unwrap_or(&path).display());
         }
     }
+}
+
+/// Each case of the pressure specification is named by a source file, and each defect's cases are cases of the list.
+#[test]
+fn every_pressure_case_is_in_the_tests() {
+    let list = fs::read_to_string(root().join("tests/cases/pressure.txt")).expect("the list of cases");
+    let all: String = sources().into_iter().map(|(_, text)| text).collect();
+    let lines = || list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let ids: Vec<&str> =
+        lines().filter(|line| !line.contains(" -> ")).filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(ids.len(), 190, "the specification has 190 cases");
+    let is_named = |id: &str| {
+        let name = format!("pressure {id}");
+        all.match_indices(&name)
+            .any(|(at, _)| !all[at + name.len()..].starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let mut broken: Vec<String> =
+        ids.iter().filter(|id| !is_named(id)).map(|id| format!("no test names pressure {id}")).collect();
+    let defects: Vec<_> = lines().filter_map(|line| line.split_once(" -> ")).collect();
+    assert_eq!(defects.len(), 28, "the specification has 28 defects");
+    for (defect, cases) in defects {
+        let strangers = cases.split(' ').filter(|case| !ids.contains(case));
+        broken.extend(strangers.map(|case| format!("{defect}: {case} is no case")));
+    }
+    report(&broken);
 }

@@ -79,6 +79,8 @@ pub(crate) struct Waiter {
     pub(crate) outcome: Option<Result<(), WaitEnded>>,
     /// The deadline that its thread or task has been told; `None` when it waits for an event.
     pub(crate) wake_at: Option<u64>,
+    /// Its caller is to look around before it waits on.
+    pub(crate) nudged: bool,
     pub(crate) parker: Parker,
     pub(crate) waker: Option<Waker>,
 }

@@ -111,6 +111,7 @@ impl Lane {
             waited: Waited::default(),
             outcome: None,
             wake_at: None,
+            nudged: false,
             parker: Parker::new(),
             waker: None,
         })
@@ -165,6 +166,16 @@ impl Lane {
                 }
             }
             self.rearrange(now);
+        }
+    }
+
+    /// Lets the callers of all waiters of `client` look around; they wait on afterwards.
+    pub(crate) fn nudge_client(&mut self, client: ClientId) {
+        for id in self.gate.ids_of(client) {
+            if let Some(waiter) = self.gate.get_mut(id) {
+                waiter.nudged = true;
+                waiter.wake_up(&mut self.wakeups);
+            }
         }
     }
 

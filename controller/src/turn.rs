@@ -24,7 +24,8 @@ pub(crate) const SLICE: Duration = Duration::from_secs(1);
 pub enum Wake {
     /// The writer may write. The turn is used up.
     Passed,
-    /// A slice of one second is over and the wait is not: look around, then wait again.
+    /// A slice of one second is over, or [`Client::look_again`](crate::Client::look_again) was called, and the wait is not
+    /// over: look around, then wait again.
     Slice,
 }
 
@@ -60,7 +61,7 @@ impl Turn {
         let slice_end = deadline_after(clock.now_nanos(), SLICE);
         loop {
             let now = clock.now_nanos();
-            let (again, parker) = match self.look(now) {
+            let (again, parker, nudged) = match self.look(now) {
                 Ok(outcome) => return outcome.map(|()| Wake::Passed),
                 Err(again) => again,
             };
@@ -68,7 +69,7 @@ impl Turn {
                 self.give_up(WaitEnded::TimedOut, now);
                 return Err(WaitEnded::TimedOut);
             }
-            if now >= slice_end {
+            if nudged || now >= slice_end {
                 return Ok(Wake::Slice);
             }
             let until = [again, last].into_iter().flatten().fold(slice_end, u64::min);
@@ -104,8 +105,8 @@ impl Turn {
         CancelHandle { controller: Arc::clone(&self.controller), lane: self.lane, id: self.id }
     }
 
-    /// The outcome, or when and on what to wait.
-    fn look(&mut self, now: u64) -> Result<Result<(), WaitEnded>, (Option<u64>, crate::Parker)> {
+    /// The outcome; or when and on what to wait, and whether the caller is to look around first.
+    fn look(&mut self, now: u64) -> Result<Result<(), WaitEnded>, (Option<u64>, crate::Parker, bool)> {
         if let Some((outcome, _)) = self.over {
             return Ok(outcome);
         }
@@ -114,9 +115,11 @@ impl Turn {
             match lane.look(self.id, now) {
                 Look::Over(outcome, waited) => Ok((outcome, waited)),
                 Look::Again(again) => {
-                    let parker =
-                        lane.gate.get(self.id).map(|waiter| waiter.parker.clone()).unwrap_or_default();
-                    Err((again, parker))
+                    let take = |waiter: &mut crate::gate::Waiter| {
+                        (waiter.parker.clone(), std::mem::take(&mut waiter.nudged))
+                    };
+                    let (parker, nudged) = lane.gate.get_mut(self.id).map(take).unwrap_or_default();
+                    Err((again, parker, nudged))
                 }
             }
         });

@@ -4,11 +4,12 @@
 //! a flush is run, are not known here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use sluicedb_wbm::{FlushTarget, Reclaimable};
 
-use crate::db::{FamilyPressure, LastFamilyPrint};
+use crate::db::{FamilyPressure, History, LastFamilyPrint};
+use crate::error::Result;
 use crate::jobs::Bell;
 use crate::options::ColumnFamilyOptions;
 use crate::stats::{Last, LevelWork};
@@ -35,9 +36,10 @@ impl ColumnFamily {
         self.data.id
     }
 
-    /// The options that it was opened with.
-    pub fn options(&self) -> &ColumnFamilyOptions {
-        &self.data.options
+    /// The options as they are now: those that it was opened with, and what [`Db::set_options`](crate::Db::set_options) has
+    /// changed since.
+    pub fn options(&self) -> Arc<ColumnFamilyOptions> {
+        self.data.options()
     }
 
     /// Identity of the database that it belongs to.
@@ -63,7 +65,10 @@ pub(crate) enum FlushStage {
 pub(crate) struct FamilyData {
     pub(crate) id: u32,
     pub(crate) name: Arc<str>,
-    pub(crate) options: ColumnFamilyOptions,
+    /// Replaced whole by a change of live options.
+    options: RwLock<Arc<ColumnFamilyOptions>>,
+    /// The option that every group of writes looks at.
+    write_buffer_size: AtomicU64,
     /// Identity of its database.
     pub(crate) database: u64,
     dropped: AtomicBool,
@@ -81,6 +86,8 @@ pub(crate) struct FamilyData {
     pressure: Mutex<Option<Arc<FamilyPressure>>>,
     /// Held while its state is looked at and what follows from it is asked of the brake.
     pub(crate) asking: Mutex<()>,
+    /// Flushed memtables that are kept.
+    pub(crate) history: History,
     /// By level: what was done to fill it.
     work: Mutex<Vec<LevelWork>>,
     /// What the text of its statistics said last.
@@ -95,11 +102,13 @@ impl FamilyData {
         database: u64,
         first: SuperVersion,
         flush_bell: Arc<Bell>,
+        history: History,
     ) -> Self {
         Self {
             id,
             name,
-            options,
+            write_buffer_size: AtomicU64::new(options.write_buffer_size),
+            options: RwLock::new(Arc::new(options)),
             database,
             dropped: AtomicBool::new(false),
             pin: RwLock::new(Arc::new(first)).ranked(Rank::Pin),
@@ -110,9 +119,33 @@ impl FamilyData {
             flush_bell,
             pressure: Mutex::new(None),
             asking: Mutex::new(()).ranked(Rank::Asking),
+            history,
             work: Mutex::new(Vec::new()),
             last_print: Last::default(),
         }
+    }
+
+    /// The options as they are now.
+    pub(crate) fn options(&self) -> Arc<ColumnFamilyOptions> {
+        Arc::clone(&self.options.read())
+    }
+
+    /// Size at which the mutable memtable is sealed, in bytes. One atomic load.
+    #[inline]
+    pub(crate) fn write_buffer_size(&self) -> u64 {
+        self.write_buffer_size.load(Ordering::Relaxed) // a group later or earlier does not matter
+    }
+
+    /// Replaces the options by what `change` makes of them, unless it refuses. Changes run one after the other.
+    pub(crate) fn change_options(
+        &self,
+        change: impl FnOnce(&ColumnFamilyOptions) -> Result<ColumnFamilyOptions>,
+    ) -> Result<()> {
+        let mut options = self.options.write();
+        let next = change(&options)?;
+        self.write_buffer_size.store(next.write_buffer_size, Ordering::Relaxed); // as above
+        *options = Arc::new(next);
+        Ok(())
     }
 
     /// Everything a reader needs of the family, as it is now.

@@ -43,6 +43,12 @@ pub trait EventListener: Send + Sync {
         let _ = change;
     }
 
+    /// Jobs began or ended, or a column family came nearer to holding writers, or less near. What writers feel is told by the
+    /// methods above; this one warns before.
+    fn on_background_job_pressure_changed(&self, pressure: &BackgroundJobPressure) {
+        let _ = pressure;
+    }
+
     /// A flush ended well; what it wrote is durable and visible.
     fn on_flush_completed(&self, flush: &FlushCompleted) {
         let _ = flush;
@@ -81,6 +87,24 @@ pub struct StallConditions {
     pub current: State,
     /// What asks; its name in statistics is [`SourceKind::cause`].
     pub cause: SourceKind,
+}
+
+/// How busy the background is, and how near it is to holding writers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackgroundJobPressure {
+    /// Column families whose flush is wanted and has not begun.
+    pub flushes_wanted: u32,
+    /// Flushes that run.
+    pub flushes_running: u32,
+    /// Compactions that run.
+    pub compactions_running: u32,
+    /// Compaction is behind: as many may run at once as
+    /// [`max_background_compactions`](crate::DbOptions::max_background_compactions) allows.
+    pub compactions_sped_up: bool,
+    /// How near the column family that is nearest is to holding writers, by L0 files, pending bytes or memtables: 0 is
+    /// healthy, 100 is where a delay (or, where there is none before it, the stop) begins, and more is beyond.
+    pub write_stall_proximity_percent: u32,
 }
 
 /// A flush that ended well.
@@ -130,6 +154,7 @@ pub struct CompactionCompleted {
 pub(crate) enum Event {
     Pressure(PressureChange),
     Stall(StallConditions),
+    JobPressure(BackgroundJobPressure),
     Flush(FlushCompleted),
     Compaction(CompactionCompleted),
     BackgroundError(Error),
@@ -171,6 +196,11 @@ impl Events {
             info_log: Arc::clone(info_log),
             thread: Workers::default(),
         })
+    }
+
+    /// Whether there is anybody to be told.
+    pub(crate) fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
     }
 
     /// Notes an event, to be told after all that were noted before. May be called with any lock held: it only marks and
@@ -238,6 +268,7 @@ impl Events {
             let told = catch_unwind(AssertUnwindSafe(|| match event {
                 Event::Pressure(change) => listener.on_pressure_changed(change),
                 Event::Stall(change) => listener.on_stall_conditions_changed(change),
+                Event::JobPressure(pressure) => listener.on_background_job_pressure_changed(pressure),
                 Event::Flush(flush) => listener.on_flush_completed(flush),
                 Event::Compaction(compaction) => listener.on_compaction_completed(compaction),
                 Event::BackgroundError(error) => listener.on_background_error(error),

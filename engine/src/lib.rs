@@ -53,6 +53,7 @@ mod manifest;
 mod memtable;
 mod obsolete;
 mod options;
+mod rate_limiter;
 mod repair;
 mod slice;
 mod snapshot;
@@ -66,18 +67,19 @@ mod wal;
 pub use batch::WriteBatch;
 pub use cache::BlockCache;
 pub use column_family::ColumnFamily;
-pub use db::{Db, DurableSubscription, LevelStats, WalLock};
+pub use db::{Db, DurableSubscription, LevelStats, RecentWrite, WalLock};
 pub use env::{
     Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
 };
 pub use error::{Corruption, Error, Result};
-pub use event::{CompactionCompleted, EventListener, FlushCompleted, StallConditions};
+pub use event::{BackgroundJobPressure, CompactionCompleted, EventListener, FlushCompleted, StallConditions};
 pub use iter::db_iter::DbIterator;
 pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
 pub use options::{
-    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, MemtableRepKind, ReadMode,
-    ReadOptions, RecoveryMode, TableWrites, WriteOptions,
+    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, FlushOptions, MemtableRepKind,
+    ReadMode, ReadOptions, RecoveryMode, TableWrites, WriteOptions,
 };
+pub use rate_limiter::{IoPriority, RateLimiter};
 pub use repair::RepairReport;
 pub use slice::PinnedSlice;
 #[cfg(feature = "manual-clock")]
@@ -86,7 +88,10 @@ pub use sluicedb_controller::{
     ControllerOptions, DelayStep, Fraction, Pressure, Requirement, Source, SourceId, SourceKind, State,
     WriteController, derived_rate,
 };
-pub use sluicedb_wbm::{Holder, MemtableState, PressureChange, Quota, WbmOptions, WriteBufferManager};
+pub use sluicedb_wbm::{
+    CACHE_UNIT, Holder, MemtableCache, MemtableState, PinKind, PressureChange, Quota, WbmOptions,
+    WriteBufferManager,
+};
 pub use snapshot::Snapshot;
 pub use stats::StatisticsSnapshot;
 pub use verify::VerifyReport;

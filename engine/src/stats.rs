@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sync::Mutex;
 
+mod histogram;
+
+pub(crate) use histogram::{Histogram, HistogramSummary};
+
 macro_rules! statistics {
     (
         counted { $($(#[doc = $doc:literal])+ $name:ident,)+ }
@@ -15,6 +19,8 @@ macro_rules! statistics {
         #[derive(Debug, Default)]
         pub(crate) struct Statistics {
             $(pub(crate) $name: Counter,)+
+            /// Microseconds that each write waited for the brake; writes that did not wait are not in it.
+            pub(crate) write_stall: Histogram,
         }
 
         /// What the database did since it was opened.
@@ -82,6 +88,10 @@ kept_elsewhere {
     stall_micros,
     /// The part of it spent delayed.
     stall_delay_micros,
+    /// Writes that were delayed or stopped.
+    write_stalls,
+    /// The longest time that one of them waited, in microseconds.
+    write_stall_max_micros,
     /// Bytes that the log handed to the kernel, headers included.
     wal_bytes_written,
     /// Calls that handed them over.

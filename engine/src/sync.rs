@@ -17,7 +17,7 @@
 //! |    1 | `CommitQueue::waiting`      | queued units, who leads               | no         |
 //! |    2 | `Wal::tail`, then `syncing`, `Segments::creating` | the open segment; syncs and creations of segments | yes |
 //! |    3 | `ManifestLog::tail`         | the manifest's tail                   | yes        |
-//! |    4 | `Shared::state`             | families, versions, jobs              | no         |
+//! |    4 | `Shared::told_job_pressure`, then `state` | what listeners know; families, versions, jobs | no |
 //! |    5 | `FamilyData::asking`        | what a family asks of the brake       | no         |
 //! |    6 | `FamilyData::pin`           | the super version that readers clone  | no         |
 //! |    7 | leaves                      | caches, snapshots, statistics, the failure; last the events that wait to be told | no |

@@ -241,11 +241,14 @@ impl ChargeShared {
             if books.returned || state < books.state || (state == books.state && pin == books.pin) {
                 return;
             }
+            // Who pins it may change; since when it is pinned does not.
+            if books.state != state {
+                books.since = now;
+            }
             books.state = state;
             if pin.is_some() {
                 books.pin = pin;
             }
-            books.since = now;
             self.fast.store(0, Ordering::Relaxed);
             self.book(&mut books);
         }

@@ -70,7 +70,7 @@ impl WbmOptions {
 mod tests {
     use super::*;
 
-    /// `pressure O1`, `O2`, `G10`, the manager's part: defaults; range ends accepted, one beyond refused by name.
+    /// `pressure O1`, `pressure O2`, `pressure G10`, the manager's part: defaults; range ends accepted, one beyond refused by name.
     #[test]
     fn ranges_hold_at_their_ends() {
         let defaults = WbmOptions::new(1);

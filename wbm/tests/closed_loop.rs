@@ -221,7 +221,7 @@ fn check(load: &Load) {
     assert!(stats.publications > 0 && times.delay_episodes > 0, "{stats:?}");
 }
 
-/// `pressure E10`, `P10`, `P12`, at this level: 8 databases, 16 writers, 200 MiB through a quota of 10 MiB: it ends,
+/// `pressure E10`, `pressure P10`, `pressure P12`, at this level: 8 databases, 16 writers, 200 MiB through a quota of 10 MiB: it ends,
 /// within the overshoot bound, and nobody had to be rescued.
 #[test]
 fn many_databases_share_ten_mebibytes() {

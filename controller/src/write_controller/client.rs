@@ -151,6 +151,15 @@ impl Client {
         });
     }
 
+    /// Lets whoever waits for a turn of this client look around at once, not only at the end of its slice: what bounds its
+    /// wait may have changed. The waits go on.
+    pub fn look_again(&self) {
+        self.controller.with_core(|core| {
+            core.main.nudge_client(self.id);
+            core.low.nudge_client(self.id);
+        });
+    }
+
     /// Waits are possible again, as after `resume()`.
     pub fn clear(&self) {
         self.controller.with_core(|core| {

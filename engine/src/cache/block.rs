@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{OptionsBuilder, Weighter};
+use sluicedb_wbm::{CACHE_UNIT, MemtableCache};
 
 use crate::error::Result;
 use crate::sst::BlockBytes;
-use crate::sync::forbid_held_locks;
+use crate::sync::{Mutex, forbid_held_locks};
 
 /// A block that the cache is sized for: it decides how many are expected, not how many there may be.
 const TYPICAL_BLOCK: u64 = 4 << 10;
@@ -26,6 +27,8 @@ const ENTRY_OVERHEAD: u64 = 128;
 pub struct BlockCache {
     blocks: Cache<BlockKey, BlockBytes, BlockWeight, BlockHash>,
     capacity: u64,
+    /// Units of [`CACHE_UNIT`] bytes that memtables have taken; blocks have the rest.
+    reserved: Mutex<u64>,
     /// Hits and misses, spread so that threads reading different blocks do not share a cache line.
     counts: [Counts; COUNT_STRIPES],
 }
@@ -63,17 +66,27 @@ impl BlockCache {
             .build()
             .expect("both capacities are set");
         let blocks = Cache::with_options(options, BlockWeight, BlockHash, DefaultLifecycle::default());
-        Arc::new(Self { blocks, capacity: capacity_bytes, counts: Default::default() })
+        Arc::new(Self {
+            blocks,
+            capacity: capacity_bytes,
+            reserved: Mutex::new(0),
+            counts: Default::default(),
+        })
     }
 
-    /// Most bytes that it keeps.
+    /// Most bytes that it keeps, those of memtables included.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Bytes that it keeps now, its own overhead included.
+    /// Bytes that it keeps now, its own overhead and what memtables have reserved included.
     pub fn usage(&self) -> u64 {
-        self.blocks.weight()
+        self.blocks.weight() + self.reserved_bytes()
+    }
+
+    /// Bytes that memtables have reserved.
+    pub fn reserved_bytes(&self) -> u64 {
+        *self.reserved.lock() * CACHE_UNIT
     }
 
     /// Lookups that found their block.
@@ -130,6 +143,25 @@ impl BlockCache {
 
     fn counts(&self, key: BlockKey) -> &Counts {
         &self.counts[(BlockHash.hash_one(key) >> 20) as usize % COUNT_STRIPES]
+    }
+}
+
+/// Memtables take room from blocks, all of it if need be; blocks that no longer fit are evicted within the call.
+impl MemtableCache for BlockCache {
+    fn reserve(&self, units: u64) -> u64 {
+        let mut reserved = self.reserved.lock();
+        let granted = units.min((self.capacity / CACHE_UNIT).saturating_sub(*reserved));
+        if granted > 0 {
+            *reserved += granted;
+            self.blocks.set_capacity(self.capacity - *reserved * CACHE_UNIT);
+        }
+        granted
+    }
+
+    fn release(&self, units: u64) {
+        let mut reserved = self.reserved.lock();
+        *reserved = reserved.saturating_sub(units);
+        self.blocks.set_capacity(self.capacity - *reserved * CACHE_UNIT);
     }
 }
 

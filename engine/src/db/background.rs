@@ -66,12 +66,14 @@ impl Shared {
             return true; // another thread was faster: look again
         }
         self.state.lock().running_flushes += 1;
+        self.tell_job_pressure();
         let right = FlushRight(&family.data); // given back by a job that panics, too
         if let Err(error) = self.flush_family(&family.data) {
             self.job_failed("flush", family.name(), &error);
         }
         drop(right);
         self.state.lock().running_flushes -= 1;
+        self.tell_job_pressure();
         self.done_bell.ring();
         self.flush_bell.ring();
         true
@@ -83,8 +85,10 @@ impl Shared {
             return false;
         }
         let Some((family, compaction)) = self.pick_compaction() else { return false };
+        self.tell_job_pressure();
         let _ = self.run_compaction(&family.data, &compaction); // it has reported what went wrong
         drop(compaction); // it holds the version that it was picked from, and so its inputs
+        self.tell_job_pressure();
         self.purge_bell.ring();
         self.done_bell.ring();
         self.compaction_bell.ring();
@@ -133,13 +137,14 @@ impl Shared {
         let (score, pinned) = {
             let _turn = family.asking.lock();
             let pinned = family.pin();
-            let score = Score::new(&pinned.version, &family.options);
+            let score = Score::new(&pinned.version, &family.options());
             self.pressure.update_family(family, &score, pinned.sealed.len() as u32, compacting);
             (score, pinned)
         };
         drop(pinned); // without the lock: it may be the last to hold a memtable
         self.pressure.tell();
-        if score.is_due() && !family.options.disable_auto_compactions {
+        self.tell_job_pressure();
+        if score.is_due() && !family.options().disable_auto_compactions {
             self.compaction_bell.ring();
         }
     }

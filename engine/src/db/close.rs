@@ -36,6 +36,7 @@ impl Shared {
         for family in self.families.all() {
             family.data.refuse_flushes();
             self.pressure.forget_family(&family.data);
+            self.forget_history(&family.data);
         }
         // Takes the lead for the last time: what was queued before has been committed or refused by then.
         let leadership = self.commit.lead();

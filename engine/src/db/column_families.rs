@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Shared;
+use super::history::History;
 use crate::column_family::{ColumnFamily, FamilyData};
 use crate::error::{Error, Result};
 use crate::manifest::{FamilyEdit, VersionEdit};
@@ -80,7 +81,7 @@ impl Shared {
         let change = FamilyEdit { created: Some(name.to_owned()), ..FamilyEdit::new(id) };
         let edit = VersionEdit { families: vec![change], ..VersionEdit::default() };
         self.versions
-            .commit_with(edit, data.options.num_levels as usize, |_| {})
+            .commit_with(edit, data.options().num_levels as usize, |_| {})
             .inspect_err(|error| self.latch_failure(error))?;
         let family = ColumnFamily { data: Arc::clone(&data) };
         leadership.state().add_family(data);
@@ -110,13 +111,14 @@ impl Shared {
         leadership.finish([]);
 
         self.pressure.forget_family(family);
+        self.forget_history(family);
         // What it held is free as soon as no reader has it: its memtables leave the pressure now, its files are doomed.
         let last = family.pin();
         for memtable in last.memtables() {
             memtable.charge().flushed();
         }
         let empty = last.with(
-            self.new_memtable(&family.name, &family.options),
+            self.new_memtable(&family.name, &family.options()),
             Vec::new(),
             Arc::new(Version::empty(last.version.num_levels())),
         );
@@ -144,7 +146,8 @@ impl Shared {
             version: Arc::new(version(options.num_levels as usize)),
             gone: ReaderGone(Arc::clone(&self.obsolete)),
         };
-        Arc::new(FamilyData::new(id, name, options, self.identity, first, Arc::clone(&self.flush_bell)))
+        let (bell, history) = (Arc::clone(&self.flush_bell), History::default());
+        Arc::new(FamilyData::new(id, name, options, self.identity, first, bell, history))
     }
 }
 

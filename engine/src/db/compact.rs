@@ -39,10 +39,11 @@ impl Shared {
         let mut state = self.state.lock();
         for family in families {
             let pinned = family.data.pin();
-            let score = Score::new(&pinned.version, &family.data.options);
-            let may_run = !family.data.options.disable_auto_compactions && !family.data.is_dropped();
+            let options = family.data.options();
+            let score = Score::new(&pinned.version, &options);
+            let may_run = !options.disable_auto_compactions && !family.data.is_dropped();
             let urgency = if may_run { score.most_useful() } else { 0.0 };
-            hurry |= may_run && score.compaction_pressure(&family.data.options);
+            hurry |= may_run && score.compaction_pressure(&options);
             due.push((urgency, score, pinned, family));
         }
         let allowed = if hurry { self.options.max_background_compactions } else { 1 };
@@ -51,7 +52,7 @@ impl Shared {
         }
         due.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
         for (_, score, pinned, family) in due.iter().take_while(|(urgency, ..)| *urgency > 0.0) {
-            let (options, version) = (&family.data.options, &pinned.version);
+            let (options, version) = (&*family.data.options(), &pinned.version);
             let jobs = state.jobs.entry(family.id()).or_default();
             let picker = Picker { version, options, cursors: &jobs.cursors, running: &jobs.running };
             let Some(compaction) = picker.pick(score) else { continue };
@@ -121,12 +122,12 @@ impl Shared {
         let open = open_through(Arc::clone(&self.tables), BlockRead::BACKGROUND);
         let outputs = SstOutputs {
             family: (family.id, Arc::clone(&family.name)),
-            fs: &*self.fs,
+            fs: &*self.compaction_fs,
             clock: &*self.clock,
             dir: self.dir.clone(),
             options: SstOptions {
                 direct: self.writes_direct(family, level),
-                ..SstOptions::from_family(&family.options, level)
+                ..SstOptions::from_family(&family.options(), level)
             },
             next_number: &|| self.versions.new_file_number(),
         };
@@ -214,8 +215,8 @@ impl Shared {
             TableWrites::Direct => true,
             TableWrites::Auto => {
                 let pressed = || {
-                    let score = Score::new(&family.pin().version, &family.options);
-                    self.pressure.slows_writers() || score.compaction_pressure(&family.options)
+                    let score = Score::new(&family.pin().version, &family.options());
+                    self.pressure.slows_writers() || score.compaction_pressure(&family.options())
                 };
                 level > 0 && self.table_bytes() > total_memory() / 16 && pressed()
             }
@@ -255,7 +256,7 @@ impl Shared {
         let next_file = self.versions.new_file_number();
         let version = Arc::clone(&family.pin().version);
         let mut manual =
-            ManualCompaction::new(&version, &family.options, from, to, BottomLevel::Rewrite, next_file);
+            ManualCompaction::new(&version, &family.options(), from, to, BottomLevel::Rewrite, next_file);
         drop(version);
         loop {
             self.check_writable()?;
@@ -265,7 +266,7 @@ impl Shared {
                 let mut state = self.state.lock();
                 let version = Arc::clone(&family.pin().version);
                 let jobs = state.jobs.entry(family.id).or_default();
-                let step = manual.next(&version, &family.options, &jobs.running);
+                let step = manual.next(&version, &family.options(), &jobs.running);
                 if let ManualStep::Run(compaction) = &step {
                     jobs.running.push(compaction.running());
                     compaction.mark(true);

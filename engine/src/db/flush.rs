@@ -56,6 +56,9 @@ impl Shared {
         });
         // 6. The charges leave the pressure, or go back to sealed.
         self.pressure.flush_ended(family, &sealed, outcome.is_ok());
+        if outcome.is_ok() {
+            self.settle_history(family, &sealed);
+        }
         self.update_sources(family);
         outcome?;
         self.release_wal();
@@ -111,6 +114,7 @@ impl Shared {
                 .filter(|memtable| !sealed.iter().any(|flushed| Arc::ptr_eq(flushed, memtable)))
                 .cloned()
                 .collect();
+            family.history.take(sealed);
             replaced = Some(family.install(pinned.with(Arc::clone(&pinned.mutable), still_sealed, version)));
         })
         .inspect_err(|error| {
@@ -164,9 +168,9 @@ impl Shared {
     ) -> Result<Option<FileMeta>> {
         let snapshots = self.snapshots.sequences();
         let direct = self.options.table_writes == TableWrites::Direct;
-        let options = SstOptions { direct, ..SstOptions::from_family(&family.options, 0) };
+        let options = SstOptions { direct, ..SstOptions::from_family(&family.options(), 0) };
         let path = sst_path(&self.dir, number);
-        let table = SstWriter::create(&*self.fs, path, self.fs.unique_id(), options)?;
+        let table = SstWriter::create(&*self.flush_fs, path, self.fs.unique_id(), options)?;
         let mut table = table.of_family(family.id, &family.name);
         let go_on = || if self.is_closing() { Err(Error::ShutdownInProgress) } else { Ok(()) };
         if build_l0(sealed, &snapshots, &mut table, &go_on)? == 0 {

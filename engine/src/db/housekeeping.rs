@@ -39,6 +39,7 @@ impl Shared {
         }
         if self.pressure.wants_housekeeping() {
             self.pressure.housekeep();
+            self.trim_history();
         }
         self.bound_wal();
         if self.wal.durability().has_news() {
@@ -153,7 +154,7 @@ impl Shared {
 
     /// Wants a flush of the families that hold the oldest segment, while the log is longer than `max_total_wal_size`.
     fn bound_wal(&self) {
-        if self.wal.live_bytes() <= self.options.max_total_wal_size {
+        if self.wal.live_bytes() <= self.live.max_total_wal_size() {
             return;
         }
         let oldest = |family: &ColumnFamily| {

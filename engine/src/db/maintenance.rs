@@ -6,19 +6,28 @@ use super::Shared;
 use crate::column_family::{ColumnFamily, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::{Error, Result};
+use crate::options::FlushOptions;
 
 impl Shared {
-    /// Flushes the memtables of these families, and waits.
-    pub(super) fn flush(&self, families: &[ColumnFamily]) -> Result<()> {
+    /// Flushes the memtables of these families as the options say.
+    pub(super) fn flush(&self, families: &[ColumnFamily], options: &FlushOptions) -> Result<()> {
         self.check_writable()?;
         if let [only] = families {
             self.check_family(&only.data)?;
         }
-        self.flush_memtables(families)
+        let awaited = self.queue_flushes(families);
+        if options.wait { self.wait_for_flushes(&awaited) } else { Ok(()) }
     }
 
-    /// The same while the database closes.
+    /// Flushes and waits, also while the database closes.
     pub(super) fn flush_memtables(&self, families: &[ColumnFamily]) -> Result<()> {
+        let awaited = self.queue_flushes(families);
+        self.wait_for_flushes(&awaited)
+    }
+
+    /// Seals and queues; the newest memtable that is sealed then of each family. Needs no room in the commit queue and waits
+    /// for no stall.
+    fn queue_flushes(&self, families: &[ColumnFamily]) -> Vec<(ColumnFamily, u64)> {
         let mut leadership = self.commit.lead();
         let mut awaited = Vec::new();
         for family in families {
@@ -31,6 +40,10 @@ impl Shared {
             }
         }
         leadership.finish([]);
+        awaited
+    }
+
+    fn wait_for_flushes(&self, awaited: &[(ColumnFamily, u64)]) -> Result<()> {
         self.wait_until(|| {
             // Sealed memtables leave in order, so the newest that was sealed then is the last to wait for.
             let waits = |(family, newest): &(ColumnFamily, u64)| {
@@ -53,9 +66,9 @@ impl Shared {
             };
             idle && self.families.all().iter().all(|family| {
                 let pinned = family.data.pin();
-                let compacts = !family.data.options.disable_auto_compactions;
+                let compacts = !family.data.options().disable_auto_compactions;
                 family.data.stage() == FlushStage::Idle
-                    && !(compacts && Score::new(&pinned.version, &family.data.options).is_due())
+                    && !(compacts && Score::new(&pinned.version, &family.data.options()).is_due())
             })
         })
     }

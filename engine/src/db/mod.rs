@@ -11,6 +11,7 @@
 //! | one flush, one compaction               | [`flush`], [`compact`]      |
 //! | flushes and compactions asked for       | [`maintenance`]             |
 //! | read-only opens, checkpoints, verify, repair | [`side_doors`]     |
+//! | options changed while it is open        | [`live_options`]            |
 //! | what it says about itself               | [`properties`]              |
 
 mod background;
@@ -19,7 +20,10 @@ mod close;
 mod column_families;
 mod compact;
 mod flush;
+mod history;
 mod housekeeping;
+mod job_pressure;
+mod live_options;
 mod maintenance;
 mod open;
 mod open_read_only;
@@ -43,6 +47,7 @@ use sluicedb_controller::{Source, WriteController, deadline_after};
 use sluicedb_wbm::WriteBufferManager;
 
 use self::column_families::Families;
+use self::live_options::LiveOptions;
 use self::pools::{OneAtATime, Pools};
 use self::pressure::Pressure;
 use self::state::State;
@@ -54,14 +59,14 @@ use crate::column_family::{ColumnFamily, FamilyData};
 use crate::durability::SubscriptionId;
 use crate::env::{Clock, FileLock, FileSystem, TrackedFileSystem};
 use crate::error::{Error, Result};
-use crate::event::{Event, Events};
+use crate::event::{BackgroundJobPressure, Event, Events};
 use crate::info_log::InfoLog;
 use crate::iter::db_iter::DbIterator;
 use crate::jobs::{Bell, Failure, Workers};
 use crate::key::SequenceNumber;
 use crate::manifest::VersionEdit;
 use crate::obsolete::ObsoleteFiles;
-use crate::options::{ColumnFamilyOptions, DbOptions, ReadOptions, WriteOptions};
+use crate::options::{ColumnFamilyOptions, DbOptions, FlushOptions, ReadOptions, WriteOptions};
 use crate::slice::PinnedSlice;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::stats::{Last, Statistics, StatisticsSnapshot};
@@ -69,6 +74,8 @@ use crate::sync::Mutex;
 use crate::version::set::{NewVersions, VersionSet};
 use crate::wal::{SyncTicker, Wal};
 
+pub(crate) use history::History;
+pub use history::RecentWrite;
 pub(crate) use pressure::FamilyPressure;
 pub use properties::LevelStats;
 pub(crate) use stats_text::LastFamilyPrint;
@@ -132,10 +139,16 @@ pub struct WalLock {
 /// Everything of an open database that its threads share.
 pub(crate) struct Shared {
     dir: PathBuf,
+    /// The options that it was opened with.
     options: DbOptions,
+    /// The same with what was changed since.
+    live: LiveOptions,
     /// Tells databases of this process apart; handles and batches carry it.
     identity: u64,
     fs: Arc<dyn FileSystem>,
+    /// The same, through the rate limiter if there is one: for what flushes and compactions write.
+    flush_fs: Arc<dyn FileSystem>,
+    compaction_fs: Arc<dyn FileSystem>,
     /// The same file system by its own type.
     tracked_fs: Arc<TrackedFileSystem>,
     clock: Arc<dyn Clock>,
@@ -190,6 +203,8 @@ pub(crate) struct Shared {
     /// When it was opened, on its clock, in nanoseconds.
     opened_at: u64,
     last_print: Last<LastDbPrint>,
+    /// What listeners were told last.
+    told_job_pressure: Mutex<Option<BackgroundJobPressure>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -506,6 +521,13 @@ impl Db {
         DurableSubscription { shared: Arc::downgrade(self.shared()), id }
     }
 
+    /// What memory knows of the writes to `key`: for callers that have read something and check, before they write, that
+    /// nobody has written it since. How far back memory knows is up to
+    /// [`max_write_buffer_size_to_maintain`](ColumnFamilyOptions::max_write_buffer_size_to_maintain).
+    pub fn recent_write(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<RecentWrite> {
+        self.shared().recent_write(&family.data, key.as_ref())
+    }
+
     /// The last sequence that reads see.
     pub fn latest_sequence(&self) -> SequenceNumber {
         self.shared().published()
@@ -582,15 +604,25 @@ impl Db {
 
 /// Maintenance and looking.
 impl Db {
+    /// Flushes the memtables of every column family as the options say.
+    pub fn flush_opt(&self, options: &FlushOptions) -> Result<()> {
+        self.shared().flush(&self.column_families(), options)
+    }
+
+    /// The same for one column family.
+    pub fn flush_cf_opt(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
+        self.shared().flush(std::slice::from_ref(family), options)
+    }
+
     /// Flushes the memtables of every column family and waits: what they held is in durable SSTs then, also what was
     /// written with [`Durability::None`](crate::Durability::None).
     pub fn flush(&self) -> Result<()> {
-        self.shared().flush(&self.column_families())
+        self.flush_opt(&FlushOptions::default())
     }
 
     /// The same for one column family.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
-        self.shared().flush(std::slice::from_ref(family))
+        self.flush_cf_opt(family, &FlushOptions::default())
     }
 
     /// Compacts the keys `from..=to` of `default` (`None`: unbounded) down to the bottom level, and waits.
@@ -606,6 +638,49 @@ impl Db {
         to: Option<&[u8]>,
     ) -> Result<()> {
         self.shared().compact_range(family, from, to)
+    }
+
+    /// Changes options of a column family while the database is open: pairs of an option's name, as in
+    /// [`ColumnFamilyOptions`], and its new value as text. All of them take effect, or none; those that writers feel do so at
+    /// once, for writers that wait, too. Never waits for a stall. The change is not kept for the next open.
+    ///
+    /// ```no_run
+    /// # fn main() -> sluicedb::Result<()> {
+    /// # let db = sluicedb::Db::open("path/to/db", Default::default())?;
+    /// db.set_options(&db.default_column_family(), &[("write_buffer_size", "16M"), ("level0_stop_writes_trigger", "48")])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] naming the option: it is unknown (the nearest name is proposed), fixed while the database
+    /// is open, or out of its range, alone or beside the others. Nothing has changed then.
+    pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+        self.shared().set_options(family, changes)
+    }
+
+    /// The same for options of the database, by their names in [`DbOptions`]. Times are in microseconds, 0 is no
+    /// `stall_timeout`.
+    ///
+    /// # Errors
+    ///
+    /// The same; also for options of the private manager when a manager was given: that may be shared and has methods of its
+    /// own for it.
+    pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.shared().set_db_options(changes)
+    }
+
+    /// The options of the database as they are now: those that it was opened with, and what
+    /// [`set_db_options`](Self::set_db_options) has changed since.
+    pub fn db_options(&self) -> DbOptions {
+        self.shared().db_options()
+    }
+
+    /// Lets compactions of these families start by themselves, which
+    /// [`disable_auto_compactions`](ColumnFamilyOptions::disable_auto_compactions) had forbidden.
+    pub fn enable_auto_compaction(&self, families: &[ColumnFamily]) -> Result<()> {
+        self.shared().enable_auto_compaction(families)
     }
 
     /// Waits until no flush and no compaction is queued, running or due.

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Shared;
 use super::column_families::{Families, check_name};
+use super::history::History;
+use super::live_options::LiveOptions;
 use super::pools::{OneAtATime, Pools};
 use super::pressure::Pressure;
 use super::recover::{Recovered, Recovery};
@@ -35,6 +37,7 @@ use crate::jobs::{Bell, Failure, Workers};
 use crate::manifest::{self, FamilyEdit, PositionOptions, RecoveredManifest, VersionEdit};
 use crate::obsolete::{ObsoleteFiles, ReaderGone};
 use crate::options::{ColumnFamilyOptions, DbOptions, RecoveryMode};
+use crate::rate_limiter::IoPriority;
 use crate::snapshot::SnapshotList;
 use crate::stats::{Last, Statistics};
 use crate::sync::{Mutex, Rank};
@@ -151,7 +154,7 @@ pub(super) fn open(
     })?;
     // A writer that waits makes sure by itself that a flush comes; a full memtable left by recovery starts one now.
     for family in shared.families.all() {
-        if family.data.pin().mutable.bytes() >= family.data.options.write_buffer_size {
+        if family.data.pin().mutable.bytes() >= family.data.write_buffer_size() {
             family.data.want_flush(FlushStage::SealWanted);
         }
     }
@@ -228,9 +231,13 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
             identity,
             first,
             Arc::clone(&flush_bell),
+            History::after(recovered.last_sequence),
         ));
         writer.add_family(Arc::clone(&data));
         families.push(ColumnFamily { data });
+    }
+    if options.cost_write_buffer_to_cache && options.write_buffer_manager.is_none() {
+        pressure.charge_to_cache(block_cache.as_ref());
     }
     let compaction_threads = compaction_threads(&options)?;
     let interval = options.wal_sync_interval;
@@ -239,6 +246,8 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
     let shared = Arc::new_cyclic(|this| Shared {
         dir: dir.to_owned(),
         identity,
+        flush_fs: pressure.limited(&fs, &options, IoPriority::High),
+        compaction_fs: pressure.limited(&fs, &options, IoPriority::Low),
         clock: Arc::clone(&options.clock),
         info_log,
         events,
@@ -276,8 +285,10 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         stats: Statistics::default(),
         opened_at: options.clock.now_nanos(),
         last_print: Last::default(),
+        told_job_pressure: Mutex::new(None),
         fs,
         tracked_fs,
+        live: LiveOptions::new(&options),
         options,
     });
     // From here on versions die in the background, and who holds one, or a file of one, must ring when

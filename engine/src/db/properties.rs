@@ -8,7 +8,7 @@ use super::Shared;
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::Result;
-use crate::stats::StatisticsSnapshot;
+use crate::stats::{HistogramSummary, StatisticsSnapshot};
 use crate::sync::{Rank, hold_times, io_under_lock};
 
 /// Files and bytes of one level.
@@ -30,9 +30,12 @@ impl Shared {
     pub(super) fn statistics(&self) -> StatisticsSnapshot {
         let (log, cache) = (self.wal.stats(), self.block_cache.as_ref());
         let (delayed, stopped) = self.pressure.stall_micros();
+        let stalls = self.stats.write_stall.summary();
         StatisticsSnapshot {
             stall_micros: delayed + stopped,
             stall_delay_micros: delayed,
+            write_stalls: stalls.count,
+            write_stall_max_micros: stalls.max,
             wal_bytes_written: log.bytes_written,
             wal_writes: log.writes,
             wal_syncs: log.syncs,
@@ -63,6 +66,7 @@ impl Shared {
         let number: u64 = match name {
             "rocksdb.stats" => return Some(self.stats_text(family)),
             "rocksdb.sstables" => return Some(self.files_text(family)),
+            "rocksdb.db.write.stall" => return Some(self.write_stall_text()),
             "rocksdb.cfstats" => return Some(self.family_stats_text(family)),
             "rocksdb.dbstats" => return Some(self.db_stats_text()),
             "rocksdb.levelstats" => return Some(self.level_stats_text(family)),
@@ -83,9 +87,9 @@ impl Shared {
             "rocksdb.mem-table-flush-pending" => u64::from(family.stage() != FlushStage::Idle),
             "rocksdb.num-running-flushes" => u64::from(self.state.lock().running_flushes),
             "rocksdb.num-running-compactions" => u64::from(self.state.lock().running_compactions),
-            "rocksdb.compaction-pending" => u64::from(Score::new(version, &family.options).is_due()),
+            "rocksdb.compaction-pending" => u64::from(Score::new(version, &family.options()).is_due()),
             "rocksdb.estimate-pending-compaction-bytes" => {
-                Score::new(version, &family.options).pending_bytes()
+                Score::new(version, &family.options()).pending_bytes()
             }
             "rocksdb.background-errors" => u64::from(self.failure.has_failed() && !self.read_only),
             "rocksdb.estimate-num-keys" => {
@@ -142,6 +146,12 @@ impl Shared {
             }
         };
         Some(number.to_string())
+    }
+
+    /// The histogram `rocksdb.db.write.stall`, in microseconds, as RocksDB writes one.
+    fn write_stall_text(&self) -> String {
+        let HistogramSummary { count, sum, max, p50, p99 } = self.stats.write_stall.summary();
+        format!("rocksdb.db.write.stall P50 : {p50} P99 : {p99} P100 : {max} COUNT : {count} SUM : {sum}")
     }
 
     /// Every file of every level: number, size, key range.

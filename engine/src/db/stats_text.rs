@@ -44,7 +44,7 @@ impl Shared {
     pub(super) fn family_stats_text(&self, family: &FamilyData) -> String {
         let now = self.uptime_micros();
         let version = &family.pin().version;
-        let score = Score::new(version, &family.options);
+        let score = Score::new(version, &family.options());
         let work = family.work();
         let flushed: u64 = work.first().map_or(0, |l0| l0.flushed);
         let (stall_counts, stalls) = self.pressure.family_stalls(family);

@@ -169,7 +169,7 @@ impl Shared {
             for id in work.batch.families() {
                 match writer.family(id) {
                     None => work.refused = Some(Error::NoSuchColumnFamily { name: format!("#{id}") }),
-                    Some(family) if family.mutable.bytes() >= family.data.options.write_buffer_size => {
+                    Some(family) if family.mutable.bytes() >= family.data.write_buffer_size() => {
                         self.seal(family, FlushStage::Queued);
                     }
                     Some(_) => {}
@@ -249,7 +249,7 @@ impl Shared {
         if full.is_empty() {
             return;
         }
-        let fresh = self.new_memtable(&family.data.name, &family.data.options);
+        let fresh = self.new_memtable(&family.data.name, &family.data.options());
         let data = &family.data;
         let replaced = {
             let _state = self.state.lock();
@@ -265,7 +265,7 @@ impl Shared {
         self.stats.memtables_sealed.add(1);
         self.update_sources(data);
         let sealed = data.pin().sealed.len() as u32;
-        if wish == FlushStage::SealWanted || sealed >= data.options.min_write_buffer_number_to_merge {
+        if wish == FlushStage::SealWanted || sealed >= data.options().min_write_buffer_number_to_merge {
             // Told before the flush can begin: told after its end, the manager would wait for one that never comes.
             self.pressure.flush_queued(data, full.bytes());
             data.want_flush(FlushStage::Queued);

@@ -9,6 +9,7 @@
 
 mod copy;
 mod disk;
+mod limited;
 #[cfg(test)]
 pub(crate) mod mem;
 mod mmap;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 pub(crate) use copy::{copy_file, link_or_copy};
 pub use disk::DiskFileSystem;
+pub(crate) use limited::LimitedFileSystem;
 pub use mmap::MappedFile;
 pub(crate) use read_only::{ReadOnlyFileSystem, RefusingFile};
 pub use sluicedb_controller::{Clock, SystemClock};

@@ -205,6 +205,18 @@ impl Memtable {
         found
     }
 
+    /// Sequence of the newest entry of `user_key` at or below `seq`.
+    pub(crate) fn newest_write(&self, user_key: &[u8], seq: SequenceNumber) -> Option<SequenceNumber> {
+        if !self.filter.may_contain(user_key) {
+            return None;
+        }
+        let mut found = None;
+        self.rep.get(user_key, pack_trailer(seq, ValueType::MAX), &mut |trailer, _| {
+            found = unpack_trailer(trailer).map(|(seq, _)| seq);
+        });
+        found
+    }
+
     /// An iterator over all entries. Entries inserted while it lives may or may not appear.
     pub(crate) fn iter(&self) -> RepIter {
         Arc::clone(&self.rep).iter()

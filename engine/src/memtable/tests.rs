@@ -1,8 +1,10 @@
 //! Both reps against a `BTreeMap`, and many threads inserting at once.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::collections::BTreeMap;
-
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{ArenaListRep, MemtableRep, SkipListRep};
 use crate::key::{SequenceNumber, ValueType, pack_trailer, seek_key};
@@ -92,5 +94,109 @@ fn threads_insert_at_once() {
             iter.next().unwrap();
         }
         assert!(!iter.valid());
+    }
+}
+
+/// Counts what each thread asks the allocator for and gives back.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(bytes: i64) {
+    // A thread that is ending has no cell any more, and nobody asks for its count.
+    let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + bytes));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+/// `pressure M5`: what a rep charges is what it asks the allocator for, to 1 %, for entries of all sizes and for large
+/// values; after the drop nothing is left.
+#[test]
+fn charges_are_what_is_allocated() {
+    let reps: [fn() -> Arc<dyn MemtableRep>; 2] =
+        [|| Arc::new(SkipListRep::default()), || Arc::new(ArenaListRep::new(64 << 10))];
+    for (which, rep) in reps.iter().enumerate() {
+        for (entries, key_len, value_len) in [(100_000_u64, 57, 4_097), (20, 57, 0)] {
+            let value = vec![7; 1 << 20];
+            let before = ALLOCATED.get();
+            let rep = rep();
+            let (mut random, mut charged) = (0x9e37_79b9_7f4a_7c15_u64, 0_u64);
+            for seq in 1..=entries {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let mut key = [0; 64];
+                key[..8].copy_from_slice(&random.to_be_bytes());
+                let key = &key[..8 + (random % key_len) as usize];
+                let value =
+                    if value_len == 0 { &value[..] } else { &value[..(random >> 8) as usize % value_len] };
+                let trailer = pack_trailer(SequenceNumber::new(seq), ValueType::Put);
+                rep.insert(key, trailer, value, &mut |bytes| charged += bytes);
+            }
+            let allocated = (ALLOCATED.get() - before) as u64;
+            let off = charged.abs_diff(allocated) * 100;
+            assert!(
+                off <= allocated,
+                "rep {which}, {entries} entries: {charged} charged, {allocated} allocated"
+            );
+            drop(rep);
+            // Crossbeam's epochs keep books of their own, and may free what other threads left there.
+            let left = (ALLOCATED.get() - before).unsigned_abs();
+            let spare = if which == 0 { allocated / 100 } else { 0 };
+            assert!(left <= spare, "rep {which}: {left} bytes of {allocated} left behind");
+        }
+    }
+}
+
+/// `pressure M6`: whoever reads the charge after entries that can be reached never finds less than their bytes.
+#[test]
+fn the_charge_covers_what_can_be_reached() {
+    const THREADS: u64 = 8;
+    const ENTRIES: u64 = 2_000;
+    for rep in [Arc::new(SkipListRep::default()) as Arc<dyn MemtableRep>, Arc::new(ArenaListRep::new(4096))] {
+        let charged = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (rep, charged) = (&rep, &charged);
+                scope.spawn(move || {
+                    for n in 0..ENTRIES {
+                        let id = n * THREADS + thread;
+                        let trailer = pack_trailer(SequenceNumber::new(id + 1), ValueType::Put);
+                        rep.insert(&id.to_be_bytes(), trailer, &[7; 100], &mut |bytes| {
+                            charged.fetch_add(bytes, Ordering::SeqCst);
+                        });
+                    }
+                });
+            }
+            for _ in 0..50 {
+                let mut iter = Arc::clone(&rep).iter();
+                iter.seek_to_first().unwrap();
+                let mut reachable = 0;
+                while iter.valid() {
+                    reachable += (iter.key().len() + iter.value().len()) as u64;
+                    iter.next().unwrap();
+                }
+                let charged = charged.load(Ordering::SeqCst);
+                assert!(charged >= reachable, "{charged} charged, {reachable} reachable");
+            }
+        });
     }
 }

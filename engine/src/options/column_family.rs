@@ -31,7 +31,7 @@ pub enum MemtableRepKind {
 pub struct ColumnFamilyOptions {
     /// Size at which the mutable memtable is sealed and handed to a flush.
     ///
-    /// Unit: bytes. Default: 64 MiB. Least: 64 KiB. Changeable live: no.
+    /// Unit: bytes. Default: 64 MiB. Least: 64 KiB. Changeable live: yes.
     /// More: fewer, larger L0 files and less rewriting, but a longer replay after a crash.
     pub write_buffer_size: u64,
     /// The sorted structure that keeps a memtable's entries.
@@ -40,7 +40,7 @@ pub struct ColumnFamilyOptions {
     pub memtable_rep: MemtableRepKind,
     /// Memtables, the mutable one included, at which writes stop until a flush has ended.
     ///
-    /// Unit: memtables. Default: 2. Least: 2. Changeable live: no.
+    /// Unit: memtables. Default: 2. Least: 2. Changeable live: yes.
     /// More: longer bursts at full speed, more memory where the manager's quota allows it.
     pub max_write_buffer_number: u32,
     /// Sealed memtables that one flush waits for and merges.
@@ -48,32 +48,38 @@ pub struct ColumnFamilyOptions {
     /// Unit: memtables. Default: 1. Range: 1 to `max_write_buffer_number` - 1. Changeable live: no.
     /// More: overwrites disappear before they reach disk, but memory is freed later.
     pub min_write_buffer_number_to_merge: u32,
+    /// Bytes of flushed memtables that stay in memory, so that it knows the latest writes for longer; see
+    /// [`Db::recent_write`](crate::Db::recent_write). While the manager delays or stops writers, none stay.
+    ///
+    /// Unit: bytes. Default: 0. Changeable live: no.
+    /// More: fewer conflict checks that find memory too short, for memory that is pinned.
+    pub max_write_buffer_size_to_maintain: u64,
     /// L0 files at which a compaction into L1 becomes due.
     ///
-    /// Unit: files. Default: 4. Least: 1. Changeable live: no.
+    /// Unit: files. Default: 4. Least: 1. Changeable live: yes.
     /// More: less rewriting, slower reads.
     pub level0_file_num_compaction_trigger: u32,
     /// L0 files at which writes begin to be delayed.
     ///
-    /// Unit: files. Default: 20. Range: 1 to `level0_stop_writes_trigger`. Changeable live: no.
+    /// Unit: files. Default: 20. Range: 1 to `level0_stop_writes_trigger`. Changeable live: yes.
     /// More: full speed for longer, then slower reads and a steeper brake.
     pub level0_slowdown_writes_trigger: u32,
     /// L0 files at which writes stop until a compaction has ended.
     ///
-    /// Unit: files. Default: 36. Least: `level0_slowdown_writes_trigger`. Changeable live: no.
+    /// Unit: files. Default: 36. Least: `level0_slowdown_writes_trigger`. Changeable live: yes.
     /// More: a gentler brake, slower reads in the worst case.
     pub level0_stop_writes_trigger: u32,
     /// Bytes waiting for compaction at which writes begin to be delayed.
     ///
-    /// Unit: bytes. Default: 64 GiB. 0 = never. Changeable live: no.
+    /// Unit: bytes. Default: 64 GiB. 0 = never. Changeable live: yes.
     pub soft_pending_compaction_bytes_limit: u64,
     /// Bytes waiting for compaction at which writes stop.
     ///
-    /// Unit: bytes. Default: 256 GiB. 0 = never; else at least the soft limit. Changeable live: no.
+    /// Unit: bytes. Default: 256 GiB. 0 = never; else at least the soft limit. Changeable live: yes.
     pub hard_pending_compaction_bytes_limit: u64,
     /// No compaction starts by itself; [`Db::compact_range`](crate::Db::compact_range) still works, and L0 never slows or stops writes.
     ///
-    /// Default: false. Changeable live: no.
+    /// Default: false. Changeable live: yes.
     pub disable_auto_compactions: bool,
     /// Levels, L0 included.
     ///
@@ -81,12 +87,12 @@ pub struct ColumnFamilyOptions {
     pub num_levels: u32,
     /// Target size of the first level below L0.
     ///
-    /// Unit: bytes. Default: 256 MiB. Least: 64 KiB. Changeable live: no.
+    /// Unit: bytes. Default: 256 MiB. Least: 64 KiB. Changeable live: yes.
     /// More: fewer levels and less rewriting, larger single compactions.
     pub max_bytes_for_level_base: u64,
     /// How much larger each level's target is than the one above.
     ///
-    /// Default: 10. Range: 2 to 100. Changeable live: no.
+    /// Default: 10. Range: 2 to 100. Changeable live: yes.
     /// More: fewer levels, better reads, more rewriting.
     pub max_bytes_for_level_multiplier: f64,
     /// Level targets follow the size of the last level, so that little space is wasted while levels fill.
@@ -95,33 +101,33 @@ pub struct ColumnFamilyOptions {
     pub level_compaction_dynamic_level_bytes: bool,
     /// Size at which a compaction's output file is cut in L1.
     ///
-    /// Unit: bytes. Default: 64 MiB. Least: 64 KiB. Changeable live: no.
+    /// Unit: bytes. Default: 64 MiB. Least: 64 KiB. Changeable live: yes.
     pub target_file_size_base: u64,
     /// How much larger files of each deeper level are.
     ///
-    /// Default: 1. Range: 1 to 100. Changeable live: no.
+    /// Default: 1. Range: 1 to 100. Changeable live: yes.
     pub target_file_size_multiplier: u32,
     /// Compression of data blocks.
     ///
-    /// Default: LZ4. Changeable live: no.
+    /// Default: LZ4. Changeable live: yes.
     pub compression: Compression,
     /// Levels below this number are stored uncompressed.
     ///
-    /// Unit: level number. Default: 0 (all levels are compressed). Range: 0 to `num_levels`. Changeable live: no.
+    /// Unit: level number. Default: 0 (all levels are compressed). Range: 0 to `num_levels`. Changeable live: yes.
     /// More: cheaper flushes and upper compactions, more space.
     pub min_level_to_compress: u32,
     /// Size of a data block before compression.
     ///
-    /// Unit: bytes. Default: 4 KiB. Range: 256 bytes to 4 MiB. Changeable live: no.
+    /// Unit: bytes. Default: 4 KiB. Range: 256 bytes to 4 MiB. Changeable live: yes.
     /// More: better compression and a smaller index, more bytes per point read.
     pub block_size: u64,
     /// Entries between two keys that are stored whole in a data block.
     ///
-    /// Unit: entries. Default: 16. Range: 1 to 256. Changeable live: no.
+    /// Unit: entries. Default: 16. Range: 1 to 256. Changeable live: yes.
     pub block_restart_interval: u32,
     /// Bits of Bloom filter per key.
     ///
-    /// Unit: bits. Default: 10 (about 1 % of missing keys cost a block read). Range: 0 (no filter) to 32. Changeable live: no.
+    /// Unit: bits. Default: 10 (about 1 % of missing keys cost a block read). Range: 0 (no filter) to 32. Changeable live: yes.
     pub bloom_bits_per_key: f64,
 }
 
@@ -132,6 +138,7 @@ impl Default for ColumnFamilyOptions {
             memtable_rep: MemtableRepKind::default(),
             max_write_buffer_number: 2,
             min_write_buffer_number_to_merge: 1,
+            max_write_buffer_size_to_maintain: 0,
             level0_file_num_compaction_trigger: 4,
             level0_slowdown_writes_trigger: 20,
             level0_stop_writes_trigger: 36,

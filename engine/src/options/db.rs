@@ -11,6 +11,7 @@ use crate::cache::BlockCache;
 use crate::env::{Clock, DiskFileSystem, FileSystem, SystemClock};
 use crate::error::{Error, Result};
 use crate::event::EventListener;
+use crate::rate_limiter::RateLimiter;
 
 /// How SSTs are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,7 +58,7 @@ pub enum RecoveryMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum DelayedWriteRate {
-    /// 16 MiB/s.
+    /// The rate limiter's, if there is one; else 16 MiB/s.
     #[default]
     Default,
     /// This many bytes per second; 0 means the default.
@@ -65,7 +66,7 @@ pub enum DelayedWriteRate {
 }
 
 impl DelayedWriteRate {
-    /// The rate in bytes per second.
+    /// The rate in bytes per second, where there is no rate limiter.
     pub fn bytes_per_second(self) -> u64 {
         match self {
             Self::Default | Self::BytesPerSecond(0) => 16 << 20,
@@ -92,11 +93,11 @@ pub struct DbOptions {
     /// Unit: bytes. Default: 256 MiB. 0 = no quota. Changeable live: through the manager.
     /// More: larger L0 files, later delay; longer replay.
     pub db_write_buffer_size: u64,
-    /// Whether the private manager may delay and stop writers. Default: true; false makes the quota soft.
+    /// Whether the private manager may delay and stop writers. Default: true; false makes the quota soft. Changeable live: yes.
     pub allow_stall: bool,
     /// Share of the private manager's quota at which the delay begins.
     ///
-    /// Unit: percent. Default: 70. Range: 1 to 99.
+    /// Unit: percent. Default: 70. Range: 1 to 99. Changeable live: yes.
     pub delay_start_percent: u32,
     /// Whether the private manager asks for flushes before the delay begins. Default: true.
     pub initiate_flushes: bool,
@@ -104,12 +105,20 @@ pub struct DbOptions {
     ///
     /// Default: 4. Range: 1 to 64.
     pub max_parallel_flushes: u32,
-    /// Top rate of delayed writers of the private controller. Default: 16 MiB/s.
+    /// Whether the memory of the private manager's memtables takes room in the block cache, in units of 256 KiB: the sum of
+    /// both then keeps to the cache's size. A shared manager: see
+    /// [`WriteBufferManager::set_cost_to_cache`].
+    ///
+    /// Default: false. Changeable live: yes. Without effect when there is no block cache.
+    pub cost_write_buffer_to_cache: bool,
+    /// Top rate of delayed writers of the private controller; of a shared one, what it was made with.
+    ///
+    /// Unit: bytes per second. Default: that of `rate_limiter`, else 16 MiB/s. Changeable live: yes, and then also of a shared one.
     pub delayed_write_rate: DelayedWriteRate,
     /// Longest time that a write spends delayed and stopped before it returns
     /// [`Error::Stalled`].
     ///
-    /// Default: none. Least: 1 ms.
+    /// Default: none. Least: 1 ms. Changeable live: yes.
     pub stall_timeout: Option<Duration>,
     /// Recovery flushes memtables before they outgrow the manager's quota. Default: true.
     pub enforce_write_buffer_manager_during_recovery: bool,
@@ -143,7 +152,7 @@ pub struct DbOptions {
     pub max_batch_bytes: u64,
     /// Longest wait for room in the commit queue.
     ///
-    /// Default: 30 s. Least: 1 ms.
+    /// Default: 30 s. Least: 1 ms. Changeable live: yes.
     pub write_timeout: Duration,
     /// Size of a WAL segment.
     ///
@@ -179,7 +188,7 @@ pub struct DbOptions {
     pub job_ring_slots: u32,
     /// Log size above which the column family that holds the oldest segment is flushed.
     ///
-    /// Unit: bytes. Default: 1 GiB. Least: 1 MiB. More: longer replay, fewer small flushes of quiet families.
+    /// Unit: bytes. Default: 1 GiB. Least: 1 MiB. Changeable live: yes. More: longer replay, fewer small flushes of quiet families.
     pub max_total_wal_size: u64,
     /// What recovery does about a damaged log. Default: [`RecoveryMode::TolerateTail`].
     pub recovery_mode: RecoveryMode,
@@ -201,6 +210,8 @@ pub struct DbOptions {
     pub write_buffer_manager: Option<Arc<WriteBufferManager>>,
     /// A controller shared with other databases: one rate for all. Default: none, a private one.
     pub write_controller: Option<Arc<WriteController>>,
+    /// Bounds the bytes per second that flushes and compactions write; it may be shared with other databases. Default: none.
+    pub rate_limiter: Option<Arc<RateLimiter>>,
     /// Who is told what the database does, in this order. Default: nobody.
     pub listeners: Vec<Arc<dyn EventListener>>,
     /// The way to disk. Default: the operating system's files.
@@ -221,6 +232,7 @@ impl Default for DbOptions {
             delay_start_percent: 70,
             initiate_flushes: true,
             max_parallel_flushes: 4,
+            cost_write_buffer_to_cache: false,
             delayed_write_rate: DelayedWriteRate::Default,
             stall_timeout: None,
             enforce_write_buffer_manager_during_recovery: true,
@@ -248,6 +260,7 @@ impl Default for DbOptions {
             block_cache: None,
             write_buffer_manager: None,
             write_controller: None,
+            rate_limiter: None,
             listeners: Vec::new(),
             file_system: Arc::new(DiskFileSystem),
             clock: Arc::new(SystemClock),
@@ -256,6 +269,16 @@ impl Default for DbOptions {
 }
 
 impl DbOptions {
+    /// The top rate of delayed writers, in bytes per second.
+    pub(crate) fn delayed_bytes_per_second(&self) -> u64 {
+        match (self.delayed_write_rate, &self.rate_limiter) {
+            (DelayedWriteRate::Default | DelayedWriteRate::BytesPerSecond(0), Some(limiter)) => {
+                limiter.bytes_per_second()
+            }
+            (rate, _) => rate.bytes_per_second(),
+        }
+    }
+
     /// Checks every range above, those of `column_family` included.
     ///
     /// # Errors

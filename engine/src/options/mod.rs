@@ -7,10 +7,13 @@
 
 mod column_family;
 mod db;
+mod flush;
+mod live;
 mod read;
 mod write;
 
 pub use column_family::{ColumnFamilyOptions, Compression, MemtableRepKind};
 pub use db::{DbOptions, DelayedWriteRate, ReadMode, RecoveryMode, TableWrites};
+pub use flush::FlushOptions;
 pub use read::ReadOptions;
 pub use write::{Durability, WriteOptions};

@@ -212,7 +212,7 @@ fn rates() -> Result<(), String> {
     Ok(())
 }
 
-/// `pressure S1` to `S5`: the strictest wins, whoever leaves, whatever the maximum.
+/// pressure S1, pressure S2, pressure S3, pressure S4, pressure S5: the strictest wins, whoever leaves, whatever the maximum.
 fn strictest() -> Result<(), String> {
     let ratio = |part, whole| Fraction::ratio(part, whole).map_or(Requirement::Normal, Requirement::Delayed);
     let controller = controller(16 * MIB)?;
@@ -277,7 +277,7 @@ fn strictest() -> Result<(), String> {
     Ok(())
 }
 
-/// `pressure E7`, `E11`, `E12`: one manager and controllers with maxima of their own.
+/// `pressure E7`, `pressure E11`, `pressure E12`: one manager and controllers with maxima of their own.
 fn controllers() -> Result<(), String> {
     let manager = manager(40 << 10)?;
     let database = manager.register("law", None);

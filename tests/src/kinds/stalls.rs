@@ -337,7 +337,7 @@ fn drop_family(rng: &mut Rng) -> Result<(), String> {
     stage.judge(&ends, |end| well(end) || end.outcome.as_ref().is_err_and(gone), gone)
 }
 
-/// `reliability R14`, `pressure L9`, `L11`: a quota lowered below what is in use stops writers until a flush has ended, or
+/// `reliability R14`, `pressure L9`, `pressure L11`: a quota lowered below what is in use stops writers until a flush has ended, or
 /// until it is raised, taken back, or stops nobody.
 fn lower_quota(rng: &mut Rng) -> Result<(), String> {
     let mut plan = plan(rng, &[2, 1]);

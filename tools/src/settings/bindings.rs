@@ -4,7 +4,7 @@
 //! and `--explain_flags` alike, so the three cannot disagree. The unit tests hold that every flag with status
 //! [`Works`](crate::gflags::Status::Works) has a row here or is handled before one is needed.
 
-use sluicedb::{Compression, DelayedWriteRate, ReadMode, TableWrites};
+use sluicedb::{Compression, DelayedWriteRate, RateLimiter, ReadMode, TableWrites};
 
 use super::Settings;
 use super::convert::FromValue;
@@ -88,8 +88,10 @@ static OPTIONS: &[Binding] = &[
     bind!("target_file_size_multiplier", db.column_family.target_file_size_multiplier),
     bind!("block_size", db.column_family.block_size),
     bind!("block_restart_interval", db.column_family.block_restart_interval),
+    bind!("max_write_buffer_size_to_maintain", db.column_family.max_write_buffer_size_to_maintain),
     bind!("db_write_buffer_size", db.db_write_buffer_size),
     bind!("allow_wbm_stalls", db.allow_stall),
+    bind!("cost_write_buffer_to_cache", db.cost_write_buffer_to_cache),
     bind!("initiate_wbm_flushes", db.initiate_flushes),
     bind!("start_delay_percent", db.delay_start_percent),
     bind!("subcompactions", db.max_subcompactions),
@@ -101,6 +103,18 @@ static OPTIONS: &[Binding] = &[
             unless(value, 0, |bytes| settings.db.wal_segment_bytes = bytes, "wal_segment_bytes")
         },
         show: |settings| settings.db.wal_segment_bytes.to_string(),
+    },
+    Binding {
+        flag: "rate_limiter_bytes_per_sec",
+        bound: "db.rate_limiter",
+        set: |settings, value| {
+            let set = |bytes| settings.db.rate_limiter = Some(RateLimiter::new(bytes));
+            unless(value, 0, set, "rate_limiter_bytes_per_sec")
+        },
+        show: |settings| {
+            let limiter = settings.db.rate_limiter.as_ref();
+            limiter.map_or(0, |limiter| limiter.bytes_per_second()).to_string()
+        },
     },
     Binding {
         flag: "max_total_wal_size",

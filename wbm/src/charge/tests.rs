@@ -62,7 +62,7 @@ fn pinned_bytes_hold_nobody() {
     assert_eq!((db.manager().pressure(), counters(&db)[4]), (Pressure::Normal, 6_000));
 }
 
-/// `pressure M3`, `A12`: a flush that fails, or is aborted, and is picked again.
+/// `pressure M3`, `pressure A12`: a flush that fails, or is aborted, and is picked again.
 #[test]
 fn a_failed_flush_returns_to_sealed() {
     let db = database(1_000);

@@ -52,7 +52,7 @@ fn the_table_of_steps() {
     assert_eq!(quota(100, 29).delay_start(), 29);
 }
 
-/// `pressure C3`, `C5`, the law's part: quota 10,000, a slice of 30 bytes.
+/// `pressure C3`, `pressure C5`, the law's part: quota 10,000, a slice of 30 bytes.
 #[test]
 fn slices_of_a_larger_quota() {
     let q = quota(10_000, 70);
@@ -156,7 +156,7 @@ fn edges_are_where_the_pressure_changes() {
     }
 }
 
-/// `pressure A1` to `A11`, the rule alone, in MiB.
+/// pressure A1, pressure A2, pressure A3, pressure A4, pressure A5, pressure A6, pressure A7, pressure A8, pressure A9, pressure A10, pressure A11, the rule alone, in MiB.
 #[test]
 fn flush_wanted_by_the_rule() {
     let mib = |n: u64| n << 20;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::MIN_RATE;
 
-/// `pressure R1` to `R7`, one after the other; the clock advances by each wait.
+/// pressure R1, pressure R2, pressure R3, pressure R4, pressure R5, pressure R6, pressure R7, one after the other; the clock advances by each wait.
 #[test]
 fn the_strictest_source_sets_the_rate() {
     let mut rig = Rig::new(40 * MB);
@@ -214,7 +214,7 @@ fn refusals_are_free() {
     assert_eq!((rig.client.tally().rejected, rig.client.tally().cause(SourceKind::L0).delays), (100, 101));
 }
 
-/// `pressure S1`, `V5`: the strictest of four; each drop gives way to the next.
+/// `pressure S1`, `pressure V5`: the strictest of four; each drop gives way to the next.
 #[test]
 fn four_sources_give_way_in_order() {
     let rig = Rig::new(16 << 20);
@@ -263,7 +263,7 @@ fn two_managers_are_two_sources() {
     assert_eq!(rig.stats().state, State::Normal);
 }
 
-/// `pressure S3`, `I9`: a changed maximum, above and below the floor, without asking any source again.
+/// `pressure S3`, `pressure I9`: a changed maximum, above and below the floor, without asking any source again.
 #[test]
 fn fractions_outlive_changes_of_the_maximum() {
     let rig = Rig::new(16 << 20);
@@ -306,7 +306,7 @@ fn a_panicking_holder_opens_the_gate() {
     assert_eq!((rig.controller.is_stopped(), parked.try_now()), (false, Some(Ok(()))));
 }
 
-/// `pressure E1`, `E3`, `E8`, `E9`, the controller's part: several databases' sources on one controller.
+/// `pressure E1`, `pressure E3`, `pressure E8`, `pressure E9`, the controller's part: several databases' sources on one controller.
 #[test]
 fn sources_of_several_databases_hold_all() {
     let rig = Rig::new(16 << 20);

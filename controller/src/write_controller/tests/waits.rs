@@ -56,7 +56,7 @@ fn the_end_of_a_delay_frees_sleepers() {
     assert_eq!(rig.claim(MB), SECOND);
 }
 
-/// `pressure P5`, `V2`: a stop freezes the debt; delay 10 s, stop 5 s, booked to the source of each moment.
+/// `pressure P5`, `pressure V2`: a stop freezes the debt; delay 10 s, stop 5 s, booked to the source of each moment.
 #[test]
 fn a_stop_freezes_a_sleeper() {
     let rig = Rig::new(10 * MB);
@@ -117,7 +117,7 @@ fn a_leaver_moves_up_those_behind() {
     }
 }
 
-/// `pressure P7`, `I6`: failure and shutdown end the waits of one client at once, asleep or parked; others wait on.
+/// `pressure P7`, `pressure I6`: failure and shutdown end the waits of one client at once, asleep or parked; others wait on.
 #[test]
 fn an_interrupt_reaches_one_client_only() {
     for (why, ended) in [(Interrupt::Failed, WaitEnded::Failed), (Interrupt::Shutdown, WaitEnded::Shutdown)] {
@@ -194,7 +194,7 @@ fn a_stop_ends_into_the_delay() {
     }
 }
 
-/// `pressure P12`, `I4`, the controller's part: a batch that paid and met a stop waits without paying again.
+/// `pressure P12`, `pressure I4`, the controller's part: a batch that paid and met a stop waits without paying again.
 #[test]
 fn a_returning_batch_pays_once() {
     let mut rig = Rig::new(10 * MB);
@@ -209,7 +209,7 @@ fn a_returning_batch_pays_once() {
     assert!(matches!(rig.client.admit_again(MB), Admission::Passed));
 }
 
-/// `pressure I1`, `I2`, the controller's part: who will not wait is refused uncharged; the rest pass in turn.
+/// `pressure I1`, `pressure I2`, the controller's part: who will not wait is refused uncharged; the rest pass in turn.
 #[test]
 fn waiting_and_unwilling_writers_mix() {
     let mut rig = Rig::new(1);
@@ -227,7 +227,7 @@ fn waiting_and_unwilling_writers_mix() {
     assert_eq!(rig.client.try_admit(100), Ok(()));
 }
 
-/// `pressure I7`, `I8`: a WAL lock holds its own database only, and its end frees at once.
+/// `pressure I7`, `pressure I8`: a WAL lock holds its own database only, and its end frees at once.
 #[test]
 fn a_wal_lock_is_scoped_to_its_database() {
     let rig = Rig::new(10 * MB);

@@ -25,6 +25,7 @@ const NAMED_HOLDERS: usize = 5;
 pub(in crate::db) struct Admitted {
     no_slowdown: bool,
     low_pri: bool,
+    /// The write's own limit; without one that of the database holds, as it is at the time.
     limit: Option<Duration>,
     /// The delay has been served: from here on only a stop holds it.
     paid: bool,
@@ -49,7 +50,7 @@ impl Pressure {
         Admitted {
             no_slowdown: options.no_slowdown,
             low_pri: options.low_pri,
-            limit: options.stall_timeout.or(self.stall_timeout),
+            limit: options.stall_timeout,
             paid: false,
             waited: Waited::default(),
             rescued: false,
@@ -64,9 +65,19 @@ impl Pressure {
     #[inline]
     pub(in crate::db) fn admit(&self, shared: &Shared, bytes: u64, options: &WriteOptions) -> Result<Room> {
         let mut write = self.begin(options);
+        let outcome = self.admit_write(shared, bytes, &mut write);
+        let waited = write.waited.total();
+        if !waited.is_zero() {
+            shared.stats.write_stall.record(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        }
+        outcome
+    }
+
+    #[inline]
+    fn admit_write(&self, shared: &Shared, bytes: u64, write: &mut Admitted) -> Result<Room> {
         loop {
-            self.pass_brake(shared, bytes, &mut write)?;
-            let lease = self.queue_room(bytes, &write)?;
+            self.pass_brake(shared, bytes, write)?;
+            let lease = self.queue_room(bytes, write)?;
             if self.database.is_oversized(bytes) {
                 // It is not held by its own charge; whoever loses the race for it goes back to the gate.
                 if let Some(advance) = self.database.admit_alone(bytes) {
@@ -122,14 +133,14 @@ impl Pressure {
     #[cold]
     fn wait(&self, shared: &Shared, mut turn: Turn, write: &mut Admitted) -> Result<bool> {
         forbid_held_locks("wait for the brake");
-        // The limit holds for delay and stop together, over all turns of this write.
-        let limit = write.limit.map(|limit| limit.saturating_sub(write.waited.total()));
         let ended = loop {
             if self.client.is_stopped() {
                 self.manager.check_liveness();
                 shared.make_sure_that_stops_end();
             }
-            match turn.wait(limit) {
+            // The limit holds for delay and stop together, over all turns of this write.
+            let limit = write.limit.or_else(|| self.timeouts.stall());
+            match turn.wait(limit.map(|limit| limit.saturating_sub(write.waited.total()))) {
                 Ok(Wake::Passed) => break Ok(()),
                 Ok(Wake::Slice) => {}
                 Err(ended) => break Err(ended),
@@ -160,14 +171,15 @@ impl Pressure {
     #[cold]
     fn wait_for_queue_room(&self, bytes: u64, write: &Admitted) -> Result<MemoryLease> {
         let full = |waited| Error::QueueWaitTimeout { bytes, waited };
+        let write_timeout = self.timeouts.write();
         if write.no_slowdown {
             return Err(full(Duration::ZERO));
         }
         forbid_held_locks("wait for room in the commit queue");
-        let deadline = deadline_after(self.clock.now_nanos(), self.write_timeout);
+        let deadline = deadline_after(self.clock.now_nanos(), write_timeout);
         self.queue.admit(bytes, Some(deadline)).map_err(|ended| match ended {
             PoolWaitEnded::Closed => Error::ShutdownInProgress,
-            _ => full(self.write_timeout),
+            _ => full(write_timeout),
         })
     }
 

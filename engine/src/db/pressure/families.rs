@@ -3,7 +3,7 @@
 //!
 //! What a family asks for is a pure function of its state ([`sources`]). How flushes run is not known here.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -28,12 +28,19 @@ pub(crate) struct FamilyPressure {
     l0_while_compacting: [AtomicU64; 2],
     /// So much of it waits for compaction that more of them should run.
     behind: AtomicBool,
+    /// How near it is to holding writers, in percent.
+    proximity: AtomicU32,
 }
 
 impl FamilyPressure {
     /// Whether compaction is behind with the family: low-priority writes give way.
-    pub(super) fn is_behind(&self) -> bool {
+    pub(in crate::db) fn is_behind(&self) -> bool {
         self.behind.load(Ordering::Relaxed) // advice
+    }
+
+    /// How near it is to holding writers: 0 healthy, 100 where that begins, more beyond.
+    pub(in crate::db) fn proximity(&self) -> u32 {
+        self.proximity.load(Ordering::Relaxed) // advice
     }
 
     /// How often each of its sources began to delay and to stop, by name of the cause.
@@ -80,6 +87,7 @@ impl Pressure {
             pending: source(SourceKind::PendingCompactionBytes),
             l0_while_compacting: [AtomicU64::new(0), AtomicU64::new(0)],
             behind: AtomicBool::new(false),
+            proximity: AtomicU32::new(0),
         };
         drop(family.set_pressure(Some(Arc::new(pressure))));
     }
@@ -108,7 +116,7 @@ impl Pressure {
         compacting: bool,
     ) {
         let Some(pressure) = family.pressure() else { return };
-        let options = &family.options;
+        let options = &*family.options();
         let most = options.max_write_buffer_number;
         self.ask(
             family,
@@ -119,6 +127,8 @@ impl Pressure {
         let behind = !options.disable_auto_compactions && score.compaction_pressure(options);
         pressure.behind.store(behind, Ordering::Relaxed); // advice
         let (bytes, files) = (score.pending_bytes(), score.l0_depth());
+        let proximity = sources::proximity(options, unflushed, files, bytes);
+        pressure.proximity.store(proximity, Ordering::Relaxed); // advice
         self.ask(
             family,
             &pressure.pending,

@@ -11,17 +11,18 @@
 //! | column families: flushes and what each asks for | [`families`]           |
 //! | what a family asks for, as pure functions       | [`sources`]            |
 //! | LOG lines and events of what families ask for   | [`transitions`]        |
+//! | changes while the database is open              | [`live`]               |
 //! | properties and statistics                       | [`report`]             |
 
 mod admit;
 mod families;
+mod live;
 mod report;
 mod sources;
 mod transitions;
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use sluicedb_controller::{
     Client, ControllerOptions, Interrupt, InvalidOption, Source, SourceKind, WriteController,
@@ -31,15 +32,17 @@ use sluicedb_wbm::{
     WriteBufferManager,
 };
 
+use self::live::Timeouts;
 use self::report::name_holder;
 use self::transitions::Transitions;
-use crate::env::Clock;
+use crate::env::{Clock, FileSystem, LimitedFileSystem};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events, StallConditions};
 use crate::info_log::InfoLog;
 use crate::jobs::Bell;
 use crate::memtable::Memtable;
 use crate::options::{ColumnFamilyOptions, DbOptions};
+use crate::rate_limiter::IoPriority;
 use crate::sync::Mutex;
 
 pub(in crate::db) use admit::Room;
@@ -61,8 +64,7 @@ pub(crate) struct Pressure {
     transitions: Transitions,
     queue: MemoryPool,
     clock: Arc<dyn Clock>,
-    stall_timeout: Option<Duration>,
-    write_timeout: Duration,
+    timeouts: Timeouts,
     /// Bytes of one charge unit: half a delay step at most.
     chunk_bytes: u64,
 }
@@ -92,7 +94,7 @@ impl Pressure {
         let controller = match &options.write_controller {
             Some(shared) => Arc::clone(shared),
             None => {
-                let settings = ControllerOptions::with_rate(options.delayed_write_rate.bytes_per_second());
+                let settings = ControllerOptions::with_rate(options.delayed_bytes_per_second());
                 WriteController::new(&settings, Arc::clone(clock)).map_err(invalid)?
             }
         };
@@ -118,8 +120,7 @@ impl Pressure {
             transitions: Transitions::new(info_log, events),
             queue: MemoryPool::new(options.commit_queue_bytes, Arc::clone(clock)),
             clock: Arc::clone(clock),
-            stall_timeout: options.stall_timeout,
-            write_timeout: options.write_timeout,
+            timeouts: Timeouts::new(options),
         })
     }
 
@@ -150,6 +151,21 @@ impl Pressure {
     pub(in crate::db) fn wants_room(&self) -> bool {
         let quota = self.manager.quota_bytes();
         quota > 0 && (self.manager.flush_wanted() || self.manager.usage_report().used >= quota)
+    }
+
+    /// How `fs` is to be used by jobs whose output is as urgent as `usual`, and as urgent as can be while writers are held.
+    /// Looked at afresh for each write.
+    pub(in crate::db) fn limited(
+        &self,
+        fs: &Arc<dyn FileSystem>,
+        options: &DbOptions,
+        usual: IoPriority,
+    ) -> Arc<dyn FileSystem> {
+        let Some(limiter) = &options.rate_limiter else { return Arc::clone(fs) };
+        let controller = Arc::clone(&self.controller);
+        let priority = move || if controller.is_holding() { IoPriority::User } else { usual };
+        let (limiter, clock) = (Arc::clone(limiter), Arc::clone(&self.clock));
+        Arc::new(LimitedFileSystem::new(Arc::clone(fs), limiter, clock, Arc::new(priority)))
     }
 
     /// Whether anything slows or stops writers now.

@@ -193,6 +193,7 @@ fn name_values(lines: &[(String, u64)]) -> String {
 }
 
 pub(super) fn name_holder(holder: &Holder) -> String {
-    let Holder { database, family, state, bytes, age, .. } = holder;
-    format!("{database}/{family} {} {bytes} bytes for {age:?}", state.name())
+    let Holder { database, family, state, bytes, age, pinned_by, .. } = holder;
+    let by = pinned_by.map_or_else(String::new, |kind| format!(" by {}", kind.name()));
+    format!("{database}/{family} {} {bytes} bytes for {age:?}{by}", state.name())
 }

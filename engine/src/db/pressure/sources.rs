@@ -55,6 +55,40 @@ pub(in crate::db) fn pending_bytes(options: &ColumnFamilyOptions, pending: u64) 
     }
 }
 
+/// How near the nearest of the three is to holding writers, in percent: 0 is healthy, 100 is where a delay or, without one,
+/// the stop begins. L0 is healthy up to the compaction trigger, one sealed memtable is as well.
+pub(in crate::db) fn proximity(
+    options: &ColumnFamilyOptions,
+    unflushed: u32,
+    depth: u32,
+    pending: u64,
+) -> u32 {
+    let most = options.max_write_buffer_number;
+    let delayed = (1..most).find(|&count| memtable_count(options, count) != Requirement::Normal);
+    let mut nearest = percent(u64::from(unflushed), 1, u64::from(delayed.unwrap_or(most)));
+    if !options.disable_auto_compactions {
+        let (trigger, slowdown) =
+            (options.level0_file_num_compaction_trigger, options.level0_slowdown_writes_trigger);
+        nearest = nearest.max(percent(u64::from(depth), u64::from(trigger), u64::from(slowdown)));
+        let limits =
+            [options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit];
+        if let Some(limit) = limits.into_iter().find(|limit| *limit > 0) {
+            nearest = nearest.max(percent(pending, 0, limit));
+        }
+    }
+    nearest
+}
+
+/// 0 up to `healthy`, then linear to 100 at `threshold`, and on as a multiple of it.
+fn percent(value: u64, healthy: u64, threshold: u64) -> u32 {
+    let (part, whole) = if value >= threshold {
+        (value, threshold.max(1))
+    } else {
+        (value.saturating_sub(healthy), threshold.saturating_sub(healthy).max(1))
+    };
+    u32::try_from(u128::from(part) * 100 / u128::from(whole)).unwrap_or(u32::MAX)
+}
+
 fn delayed(part: u64, whole: u64) -> Requirement {
     Fraction::ratio(part, whole).map_or(Requirement::Stopped, Requirement::Delayed)
 }
@@ -72,7 +106,7 @@ mod tests {
         }
     }
 
-    /// pressure F1 to F3, as far as one source goes: soft 200 GiB, hard 2,000 GiB, M = 800,000.
+    /// pressure F1, pressure F2, pressure F3, as far as one source goes: soft 200 GiB, hard 2,000 GiB, M = 800,000.
     #[test]
     fn pending_bytes_slope() {
         let options = ColumnFamilyOptions {
@@ -100,7 +134,7 @@ mod tests {
         assert_eq!(at(3001), Requirement::Stopped);
     }
 
-    /// pressure F4 and F5: L0 of 100 and 101 files, slowdown 20, stop 10,000; nothing without automatic compactions.
+    /// pressure F4 and pressure F5: L0 of 100 and 101 files, slowdown 20, stop 10,000; nothing without automatic compactions.
     #[test]
     fn l0_slope() {
         let mut options =
@@ -117,6 +151,23 @@ mod tests {
         options.level0_slowdown_writes_trigger = 10_000;
         assert_eq!(l0(&options, 9_999), Requirement::Normal);
         assert_eq!(l0(&options, 10_000), Requirement::Stopped);
+    }
+
+    /// The warning before a stall: healthy at 0, 100 exactly where each source begins to hold writers.
+    #[test]
+    fn proximity_is_100_where_holding_begins() {
+        let mut options =
+            ColumnFamilyOptions { max_write_buffer_number: 4, ..ColumnFamilyOptions::default() };
+        assert_eq!(proximity(&options, 1, 4, 0), 0);
+        assert_eq!((proximity(&options, 0, 12, 0), proximity(&options, 0, 19, 0)), (50, 93));
+        assert_eq!((proximity(&options, 0, 20, 0), proximity(&options, 0, 30, 0)), (100, 150));
+        assert_eq!((proximity(&options, 2, 0, 0), proximity(&options, 3, 0, 0)), (50, 100));
+        assert_eq!((proximity(&options, 0, 0, 16 << 30), proximity(&options, 0, 0, 64 << 30)), (25, 100));
+        options.max_write_buffer_number = 2;
+        assert_eq!((proximity(&options, 1, 0, 0), proximity(&options, 2, 0, 0)), (0, 100));
+        options.disable_auto_compactions = true;
+        assert_eq!(proximity(&options, 0, 1_000, u64::MAX), 0);
+        assert_eq!((percent(3, 3, 3), percent(2, 3, 3), percent(u64::MAX, 0, 1)), (100, 0, u32::MAX));
     }
 
     /// pressure F10: the fourth of four memtables is entered at a tenth of the rate, and not below 16 KiB/s.

@@ -6,7 +6,7 @@ use crate::{CACHE_UNIT, MemtableCache, UsageReport};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// `pressure A1` to `A11`, one after the other, in MiB. Charges are moved by memtables of fitting sizes.
+/// pressure A1, pressure A2, pressure A3, pressure A4, pressure A5, pressure A6, pressure A7, pressure A8, pressure A9, pressure A10, pressure A11, one after the other, in MiB. Charges are moved by memtables of fitting sizes.
 #[test]
 fn the_rule_through_a_life() {
     let rig = Rig::not_proactive(10 * MIB);
@@ -123,7 +123,7 @@ impl Cached {
     }
 }
 
-/// `pressure B1` to `B5`.
+/// pressure B1, pressure B2, pressure B3, pressure B4, pressure B5.
 #[test]
 fn cost_to_cache_follows_in_units() {
     let cached = Cached::new(50 * MIB, 1_024);
@@ -149,7 +149,7 @@ fn cost_to_cache_follows_in_units() {
     assert_eq!(cache.taken.load(Ordering::SeqCst), 0, "B5");
 }
 
-/// `pressure B6`, `B9`: without a quota, too.
+/// `pressure B6`, `pressure B9`: without a quota, too.
 #[test]
 fn cost_to_cache_works_without_a_quota() {
     let cached = Cached::new(0, 1_024);
@@ -163,7 +163,7 @@ fn cost_to_cache_works_without_a_quota() {
     assert_eq!((cached.rig.used(), cached.units()), (864 * KIB, 4));
 }
 
-/// `pressure B7`, `B8`: a cache that refuses; the charge goes ahead, the shortfall is reported.
+/// `pressure B7`, `pressure B8`: a cache that refuses; the charge goes ahead, the shortfall is reported.
 #[test]
 fn a_full_cache_is_asked_again() {
     let cached = Cached::new(0, 12);
@@ -199,7 +199,7 @@ fn counting_never_stops() {
     assert_eq!((rig.code(), rig.manager.usage_report()), (0, UsageReport::default()));
 }
 
-/// `pressure M11`, `V4`: bytes per database, and what a dropped family or a closed database gives back.
+/// `pressure M11`, `pressure V4`: bytes per database, and what a dropped family or a closed database gives back.
 #[test]
 fn databases_are_counted_apart() {
     let rig = Rig::new(10_000);

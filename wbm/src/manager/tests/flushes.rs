@@ -107,7 +107,7 @@ fn g5_refusals_are_tried_again() {
     assert_eq!((rig.manager.stats().flushes_requested, rig.manager.stats().flushes_refused), (6, 5));
 }
 
-/// `pressure G6`, `G11`: a target that attaches is asked at once.
+/// `pressure G6`, `pressure G11`: a target that attaches is asked at once.
 #[test]
 fn g6_attaching_is_an_event() {
     let rig = Rig::new(10_000);
@@ -185,7 +185,7 @@ fn g9_the_departed_are_not_asked() {
     drop(guard);
 }
 
-/// `pressure G12`, `G13`: asked at the thresholds, and at no other bytes.
+/// `pressure G12`, `pressure G13`: asked at the thresholds, and at no other bytes.
 #[test]
 fn g12_at_the_thresholds_only() {
     let rig = Rig::new(10_000);
@@ -378,7 +378,7 @@ fn h7_never_twice_in_a_row() {
     assert_eq!((rig.asked(), pending(&rig)), ("".into(), (1, 512 * KIB)));
 }
 
-/// `pressure H9`, `H10`, the manager's part: the rule of 1.4, largest first over all databases.
+/// `pressure H9`, `pressure H10`, the manager's part: the rule of 1.4, largest first over all databases.
 #[test]
 fn h9_largest_holder_whoever_writes() {
     let options =

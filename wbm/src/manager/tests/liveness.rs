@@ -46,7 +46,7 @@ fn l1_the_stop_itself_asks() {
     assert_eq!((rig.used(), rig.code(), rescues(&rig)), (300, 0, 0));
 }
 
-/// `pressure L2`, `H11`: idle databases hold the quota; one of them is flushed for the busy one.
+/// `pressure L2`, `pressure H11`: idle databases hold the quota; one of them is flushed for the busy one.
 #[test]
 fn l2_an_idle_database_is_asked() {
     const MB: u64 = 1_000_000;
@@ -206,7 +206,7 @@ fn h8_the_switch_frees_and_stops() {
     assert!(brake.client.try_admit(1).is_err() && brake.controller.is_stopped());
 }
 
-/// `pressure H12`, `L9`, the manager's part: closing the holder releases the writer of another database.
+/// `pressure H12`, `pressure L9`, the manager's part: closing the holder releases the writer of another database.
 #[test]
 fn h12_closing_the_holder_releases() {
     let rig = Rig::not_proactive(1_000);

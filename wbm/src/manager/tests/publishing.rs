@@ -41,7 +41,7 @@ fn move_to(charge: &Charge, bytes: u64) {
     charge.give_back(now.saturating_sub(bytes));
 }
 
-/// `pressure C1` to `C5`, for quota on and off, cache on and off, stall allowed and not.
+/// pressure C1, pressure C2, pressure C3, pressure C4, pressure C5, for quota on and off, cache on and off, stall allowed and not.
 #[test]
 fn states_and_steps() {
     for enabled in [true, false] {
@@ -305,7 +305,7 @@ fn a_shared_sink_is_told_once() {
     assert_eq!((told.take(), rig.manager.stats().sinks), (vec![0], 0));
 }
 
-/// `pressure E12`, `E13`: a newcomer is told at once; forbidding stalls frees everybody at once.
+/// `pressure E12`, `pressure E13`: a newcomer is told at once; forbidding stalls frees everybody at once.
 #[test]
 fn newcomers_and_switches() {
     let rig = Rig::new(1_000);
@@ -323,7 +323,7 @@ fn newcomers_and_switches() {
     assert_eq!((controller.rate(), rig.code()), (8_388_608, 50));
 }
 
-/// `pressure L11`, `M9`, `L9`, the manager's part: every change of the quota is felt within the call.
+/// `pressure L11`, `pressure M9`, `pressure L9`, the manager's part: every change of the quota is felt within the call.
 #[test]
 fn the_quota_is_live() {
     let rig = Rig::new(10_000);
@@ -352,7 +352,7 @@ fn the_quota_is_live() {
     assert_eq!((rig.code(), turn.try_now()), (0, Some(Ok(()))));
 }
 
-/// `pressure V1`, `V4`, the manager's own clock and its rate at a controller.
+/// `pressure V1`, `pressure V4`, the manager's own clock and its rate at a controller.
 #[test]
 fn the_manager_keeps_time() {
     let rig = Rig::new(1_000);
