@@ -56,10 +56,10 @@ mod sync;
 mod version;
 mod wal;
 
-pub use batch::WriteBatch;
+pub use batch::{WriteBatch, WriteError};
 pub use cache::BlockCache;
 pub use column_family::ColumnFamily;
-pub use db::{Db, DurableSubscription, LevelStats, WalLock};
+pub use db::{Db, DurableSubscription, LevelStats, WalLock, WriteTicket};
 pub use env::{
     Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
 };

@@ -85,7 +85,7 @@ impl Shared {
         let family = ColumnFamily { data: Arc::clone(&data) };
         leadership.state().add_family(data);
         self.families.add(family.clone());
-        leadership.finish([]);
+        leadership.end();
         self.pressure.register_family(&family.data);
         self.info_log.info(&format!("created column family '{name}' with id {id}"));
         Ok(family)
@@ -107,7 +107,7 @@ impl Shared {
         family.refuse_flushes();
         leadership.state().remove_family(family.id);
         self.families.remove(family.id);
-        leadership.finish([]);
+        leadership.end();
 
         self.pressure.forget_family(family);
         // What it held is free as soon as no reader has it: its memtables leave the pressure now, its files are doomed.

@@ -30,7 +30,7 @@ impl Shared {
                 family.data.want_flush(FlushStage::Queued);
             }
         }
-        leadership.finish([]);
+        leadership.end();
         self.wait_until(|| {
             // Sealed memtables leave in order, so the newest that was sealed then is the last to wait for.
             let waits = |(family, newest): &(ColumnFamily, u64)| {

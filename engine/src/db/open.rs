@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Shared;
+use super::appender::Appender;
 use super::column_families::{Families, check_name};
 use super::pressure::Pressure;
 use super::recover::{Recovered, Recovery};
@@ -25,6 +26,7 @@ use super::write::{Commit, Writer};
 use crate::batch::DEFAULT_FAMILY;
 use crate::cache::{BlockCache, TableCache};
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
+use crate::commit::GroupLimits;
 use crate::env::{FileLock, FileSystem, TrackedFileSystem};
 use crate::error::{Corruption, Error, Result};
 use crate::event::Events;
@@ -153,6 +155,9 @@ pub(super) fn open(
         options.read_mode,
         block_cache.clone(),
     );
+    let append_bell = Bell::new(&options.clock);
+    let limits =
+        GroupLimits { bytes: options.commit_group_bytes, count: options.commit_group_count as usize };
     let shared = Arc::new(Shared {
         dir: dir.to_owned(),
         identity,
@@ -161,7 +166,8 @@ pub(super) fn open(
         events,
         lock: Mutex::new(Some(lock)),
         pressure,
-        commit: Commit::new(writer),
+        commit: Commit::new(writer, limits, Arc::clone(&append_bell)),
+        appender: Appender::new(options.async_waiting_bytes, append_bell, &options.clock),
         wal,
         published: AtomicU64::new(recovered.last_sequence.get()),
         families: Families::new(families),

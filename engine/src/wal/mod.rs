@@ -25,7 +25,7 @@ pub(crate) mod test_fs;
 mod tests;
 mod writer;
 
-pub(crate) use append::{LogRecord, Push};
+pub(crate) use append::{FRAMING, LogRecord, Push};
 pub(crate) use facts::{RecoveredEnd, SyncedPosition, WalEdit, WalFacts};
 pub(crate) use replay::{ReplayEnd, ReplayRequest, replay};
 pub(crate) use segments::NextFileNumber;
