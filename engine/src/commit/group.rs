@@ -41,6 +41,20 @@ impl<W, S> Default for Group<W, S> {
     }
 }
 
+impl<W, S> Group<W, S> {
+    /// A buffer with nothing in it, to be used by the next group. Everybody has been told.
+    pub(super) fn recycle(&mut self) -> Self {
+        debug_assert!(self.members.iter().all(|member| matches!(member.origin, Origin::Own)));
+        self.members.clear();
+        std::mem::take(self)
+    }
+
+    /// Whether nobody but the leader is left to be told.
+    pub(super) fn has_nobody_else(&self) -> bool {
+        self.members.iter().all(|member| matches!(member.origin, Origin::Own))
+    }
+}
+
 impl<W: Unit, S> Group<W, S> {
     pub(super) fn push(&mut self, work: Option<W>, origin: Origin<W, S>) {
         self.members.push(Member { work, outcome: None, origin });

@@ -73,9 +73,17 @@ pub(crate) struct CommitQueue<W: Unit, S> {
 #[derive(Debug)]
 struct Inner<W, S> {
     roster: Roster<Queued<W, S>>,
-    /// The state, while nobody leads.
-    idle: Option<Box<S>>,
+    /// What the leader has, while nobody leads.
+    idle: Option<Box<Desk<W, S>>>,
     closed: bool,
+}
+
+/// What goes from leader to leader.
+#[derive(Debug)]
+pub(super) struct Desk<W, S> {
+    state: S,
+    /// An empty group, kept for its buffer.
+    spare: Group<W, S>,
 }
 
 #[derive(Debug)]
@@ -115,13 +123,14 @@ enum Leads<W, S> {
 #[derive(Debug)]
 pub(crate) struct Leadership<'a, W: Unit, S> {
     queue: &'a CommitQueue<W, S>,
-    state: Option<Box<S>>,
+    desk: Option<Box<Desk<W, S>>>,
     leads: Leads<W, S>,
 }
 
 impl<W: Unit, S> CommitQueue<W, S> {
     pub(crate) fn new(state: S, limits: GroupLimits, appender: Arc<Bell>) -> Self {
-        let inner = Inner { roster: Roster::new(), idle: Some(Box::new(state)), closed: false };
+        let desk = Box::new(Desk { state, spare: Group::default() });
+        let inner = Inner { roster: Roster::new(), idle: Some(desk), closed: false };
         Self { inner: Mutex::new(inner), limits, appender, counts: QueueCounts::default() }
     }
 
@@ -137,16 +146,16 @@ impl<W: Unit, S> CommitQueue<W, S> {
             return Err(work);
         }
         if inner.roster.is_empty() && inner.roster.leads_as_caller() {
-            let state = inner.idle.take();
-            return Ok(Turn::Lead(Leadership { queue: self, state, leads: Leads::Lone(Some(work)) }));
+            let desk = inner.idle.take();
+            return Ok(Turn::Lead(Leadership { queue: self, desk, leads: Leads::Lone(Some(work)) }));
         }
         let seat = Arc::new(Seat::new());
         let leads = inner.roster.leads_as_caller();
         // Somebody leads, perhaps this thread: there is no appender to be woken.
         let _ = inner.roster.push(Queued::Caller { work, seat: Arc::clone(&seat) });
         if leads {
-            let state = inner.idle.take();
-            return Ok(Turn::Lead(Leadership { queue: self, state, leads: Leads::Seated(seat) }));
+            let desk = inner.idle.take();
+            return Ok(Turn::Lead(Leadership { queue: self, desk, leads: Leads::Seated(seat) }));
         }
         drop(inner);
         Ok(self.wait(seat))
@@ -175,8 +184,8 @@ impl<W: Unit, S> CommitQueue<W, S> {
     pub(crate) fn lead(&self) -> Leadership<'_, W, S> {
         let mut inner = self.inner.lock();
         if inner.roster.leads_as_internal() {
-            let state = inner.idle.take();
-            return Leadership { queue: self, state, leads: Leads::Internal };
+            let desk = inner.idle.take();
+            return Leadership { queue: self, desk, leads: Leads::Internal };
         }
         let seat = Arc::new(Seat::new());
         let wake = inner.roster.push(Queued::Internal { seat: Arc::clone(&seat) });
@@ -185,7 +194,7 @@ impl<W: Unit, S> CommitQueue<W, S> {
             self.call_appender();
         }
         match seat.wait(&self.counts) {
-            Call::Lead(state) => Leadership { queue: self, state: Some(state), leads: Leads::Internal },
+            Call::Lead(desk) => Leadership { queue: self, desk: Some(desk), leads: Leads::Internal },
             _ => unreachable!("an internal unit is only ever called to lead"),
         }
     }
@@ -201,9 +210,9 @@ impl<W: Unit, S> CommitQueue<W, S> {
         if !inner.roster.leads_as_appender() {
             return None;
         }
-        let state = inner.idle.take();
+        let desk = inner.idle.take();
         drop(inner);
-        Some(Leadership { queue: self, state, leads: Leads::Appender })
+        Some(Leadership { queue: self, desk, leads: Leads::Appender })
     }
 
     /// Refuses further units. Those that wait are still done.
@@ -223,8 +232,8 @@ impl<W: Unit, S> CommitQueue<W, S> {
 
     pub(super) fn wait(&self, seat: Arc<Seat<W, S>>) -> Turn<'_, W, S> {
         match seat.wait(&self.counts) {
-            Call::Lead(state) => {
-                Turn::Lead(Leadership { queue: self, state: Some(state), leads: Leads::Seated(seat) })
+            Call::Lead(desk) => {
+                Turn::Lead(Leadership { queue: self, desk: Some(desk), leads: Leads::Seated(seat) })
             }
             Call::Insert(errand) => Turn::Insert(Insertion::new(self, seat, errand)),
             Call::Done(outcome) => Turn::Done(outcome),
@@ -235,13 +244,17 @@ impl<W: Unit, S> CommitQueue<W, S> {
 impl<'a, W: Unit, S> Leadership<'a, W, S> {
     /// The leader's state.
     pub(crate) fn state(&mut self) -> &mut S {
-        self.state.as_mut().expect("held until the lead is handed on")
+        &mut self.desk().state
+    }
+
+    fn desk(&mut self) -> &mut Desk<W, S> {
+        self.desk.as_mut().expect("held until the lead is handed on")
     }
 
     /// Takes the next group off the queue. Empty only if an internal unit is next, which then has to lead:
     /// [`complete`](Self::complete) it as it is.
     pub(crate) fn take_group(&mut self) -> Group<W, S> {
-        let mut group = Group::default();
+        let mut group = std::mem::take(&mut self.desk().spare);
         match &mut self.leads {
             // Nobody was waiting when the lead began, so the group is the leader's own.
             Leads::Lone(work) => group.push(work.take(), Origin::Own),
@@ -264,12 +277,12 @@ impl<'a, W: Unit, S> Leadership<'a, W, S> {
 
     fn count(&self, group: &Group<W, S>) {
         let counts = &self.queue.counts;
-        counts.units.add(group.len() as u64);
-        counts.bytes.add(group.bytes());
+        counts.units.add_alone(group.len() as u64);
+        counts.bytes.add_alone(group.bytes());
         match self.leads {
-            _ if group.len() == 0 => {}
-            Leads::Appender => counts.groups_by_appender.add(1),
-            _ => counts.groups_by_callers.add(1),
+            _ if group.is_empty() => {}
+            Leads::Appender => counts.groups_by_appender.add_alone(1),
+            _ => counts.groups_by_callers.add_alone(1),
         }
     }
 
@@ -288,7 +301,11 @@ impl<'a, W: Unit, S> Leadership<'a, W, S> {
         };
         if keeps {
             group.tell(&self.queue.counts);
+            self.desk().spare = group;
             return Turn::Lead(self);
+        }
+        if group.has_nobody_else() {
+            self.desk().spare = group.recycle();
         }
         self.hand_on();
         group.tell(&self.queue.counts);
@@ -308,31 +325,31 @@ impl<'a, W: Unit, S> Leadership<'a, W, S> {
 
 impl<W: Unit, S> Leadership<'_, W, S> {
     fn hand_on(&mut self) {
-        let Some(state) = self.state.take() else { return };
+        let Some(desk) = self.desk.take() else { return };
         let queue = self.queue;
         let mut inner = queue.inner.lock();
         let Inner { roster, idle, .. } = &mut *inner;
         match roster.hand_on(queue.limits) {
-            Successor::Nobody => *idle = Some(state),
+            Successor::Nobody => *idle = Some(desk),
             Successor::Appender { wake } => {
-                *idle = Some(state);
+                *idle = Some(desk);
                 queue.counts.hand_overs.add(1);
                 if wake {
                     queue.call_appender();
                 }
             }
-            Successor::Caller(unit) => queue.call_leader(unit, state),
-            Successor::Internal(unit) => queue.call_leader(&unit, state),
+            Successor::Caller(unit) => queue.call_leader(unit, desk),
+            Successor::Internal(unit) => queue.call_leader(&unit, desk),
         }
     }
 }
 
 impl<W: Unit, S> CommitQueue<W, S> {
-    fn call_leader(&self, unit: &Queued<W, S>, state: Box<S>) {
+    fn call_leader(&self, unit: &Queued<W, S>, desk: Box<Desk<W, S>>) {
         self.counts.hand_overs.add(1);
         match unit {
             Queued::Caller { seat, .. } | Queued::Internal { seat } => {
-                seat.call(Call::Lead(state), &self.counts);
+                seat.call(Call::Lead(desk), &self.counts);
             }
             Queued::Loose { .. } => unreachable!("nobody waits for it"),
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::group::Errand;
-use super::queue::{Outcome, QueueCounts};
+use super::queue::{Desk, Outcome, QueueCounts};
 use crate::sync::{Condvar, Mutex};
 
 /// Turns of the loop in which a thread waits before it parks: about 2 us, a fraction of what parking costs.
@@ -13,7 +13,7 @@ const SPINS: u32 = 50;
 #[derive(Debug)]
 pub(super) enum Call<W, S> {
     /// To lead.
-    Lead(Box<S>),
+    Lead(Box<Desk<W, S>>),
     /// To insert its own unit, for a leader that waits.
     Insert(Errand<W>),
     /// Its unit is done.

@@ -265,7 +265,7 @@ impl Shared {
             return Ok(());
         }
         self.failure.check()?;
-        self.stats.commit_groups.add(1);
+        self.stats.commit_groups.add_alone(1);
 
         // 5. Room in every memtable that the group writes to. The charge of the group goes to the memtables that are
         // mutable now.
