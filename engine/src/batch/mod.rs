@@ -160,6 +160,12 @@ impl WriteBatch {
         format::first_sequence(&self.bytes).after(u64::from(self.count.saturating_sub(1)))
     }
 
+    /// Damages the last entry: reading it is a defect that is noticed.
+    #[cfg(test)]
+    pub(crate) fn cut_short(&mut self) {
+        self.bytes.truncate(self.bytes.len() - 1);
+    }
+
     /// Ids of the column families that it writes to, each once.
     pub(crate) fn families(&self) -> impl Iterator<Item = u32> + '_ {
         self.first_family.into_iter().chain(self.more_families.iter().copied())

@@ -430,3 +430,6 @@ fn insert<'a>(mutable_of: impl Fn(u32) -> Option<&'a Memtable>, work: &mut Work)
         seq = seq.after(1);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,17 +100,12 @@ fn every_unit_is_done_once() {
         }
         scope.spawn(|| {
             loop {
-                let seen = queue.appender.rings();
+                // Read before the look: what was pushed by then is seen.
                 let last = done.load(Ordering::Acquire) == 8;
                 match queue.lead_as_appender() {
                     Some(leadership) => drop(take_turns(Turn::Lead(leadership))),
                     None if last => return,
-                    // Whoever ends the submissions does not ring: look again rather than wait.
-                    None if done.load(Ordering::Acquire) == 8 => {}
-                    None => {
-                        let _ = seen;
-                        std::thread::yield_now();
-                    }
+                    None => std::thread::yield_now(),
                 }
             }
         });
@@ -122,6 +117,27 @@ fn every_unit_is_done_once() {
     let expected = of(0..8, 0) + of(0..8, 1) + internal.load(Ordering::Relaxed);
     assert_eq!(*queue.lead().state(), expected);
     assert_eq!(queue.counts.units.get(), 8 * 500);
+}
+
+/// `write-path Q11`: room for one unit, eight writers, a million writes: none sleeps for ever, and nothing stays charged.
+#[test]
+fn no_wake_up_is_lost_in_a_million_writes() {
+    let queue = queue(100);
+    let clock: Arc<dyn Clock> = Arc::new(sluicedb_controller::SystemClock);
+    let room = sluicedb_wbm::MemoryPool::new(1, clock);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..125_000 {
+                    let lease = room.admit(1, None).unwrap();
+                    take_turns(queue.join(Number(1)).unwrap()).unwrap();
+                    drop(lease);
+                }
+            });
+        }
+    });
+    assert_eq!((room.used(), room.stats().peak), (0, 1));
+    assert_eq!(*queue.lead().state(), 1_000_000);
 }
 
 /// Closed, the queue refuses and gives the work back, does what is queued, and still lets changes lead.
