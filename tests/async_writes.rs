@@ -40,7 +40,7 @@ fn a_full_queue_parks_no_submitter() {
             assert!(tickets[1..].iter_mut().all(|ticket| ticket.is_waiting() && ticket.try_wait().is_none()));
             assert_eq!(
                 (queue(&db, "used"), queue(&db, "units")),
-                (5_000, 2),
+                (5_000, 1),
                 "they own no bytes of the queue"
             );
             assert_eq!((queue(&db, "tickets_waiting"), queue(&db, "tickets_waiting_bytes")), (16, 1 << 20));

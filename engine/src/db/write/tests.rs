@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::env::MemFileSystem;
+use crate::env::mem::MemFileSystem;
 use crate::options::DbOptions;
 use crate::{Db, WriteBatch};
 
