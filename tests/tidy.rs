@@ -56,7 +56,7 @@ const RUNTIME: [(&str, &[&str]); 6] = [
 ];
 
 /// What any crate may name among `[dev-dependencies]` beside its runtime ones.
-const DEVELOPMENT: [&str; 6] = ["proptest", "arbitrary", "tempfile", "loom", "shuttle", "criterion"];
+const DEVELOPMENT: [&str; 7] = ["proptest", "arbitrary", "tempfile", "loom", "shuttle", "criterion", "tokio"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace holds this crate").to_owned()

@@ -86,6 +86,24 @@ pub enum Error {
         /// The largest holders of memtable memory, largest first.
         holders: String,
     },
+    /// A batch is larger than the database takes. Nothing of it was queued; split it, or raise the option.
+    #[error("a batch of {bytes} bytes is larger than max_batch_bytes, {limit}; split it or raise the option")]
+    BatchTooLarge {
+        /// Encoded size of the batch.
+        bytes: u64,
+        /// The option.
+        limit: u64,
+    },
+    /// The commit queue has no room now, and the write was not to wait for any. It left no trace; try again.
+    #[error("the commit queue has no room for {bytes} bytes now: {used} of {capacity} bytes are taken")]
+    QueueFull {
+        /// Size of the refused write.
+        bytes: u64,
+        /// Bytes in the queue, or waiting for it.
+        used: u64,
+        /// The bound.
+        capacity: u64,
+    },
     /// The commit queue had no room within `write_timeout`. The write left no trace; try again.
     #[error("the commit queue had no room for {bytes} bytes within {waited:?}")]
     QueueWaitTimeout {

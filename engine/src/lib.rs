@@ -64,10 +64,10 @@ mod verify;
 mod version;
 mod wal;
 
-pub use batch::WriteBatch;
+pub use batch::{WriteBatch, WriteError};
 pub use cache::BlockCache;
 pub use column_family::ColumnFamily;
-pub use db::{Db, DurableSubscription, LevelStats, RecentWrite, WalLock};
+pub use db::{Db, DurableSubscription, LevelStats, RecentWrite, WalLock, WriteTicket};
 pub use env::{
     Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
 };

@@ -170,6 +170,12 @@ impl Counter {
         self.0.fetch_add(amount, Ordering::Relaxed); // statistics
     }
 
+    /// The same, by the only thread that adds now.
+    #[inline]
+    pub(crate) fn add_alone(&self, amount: u64) {
+        self.0.store(self.get() + amount, Ordering::Relaxed); // statistics
+    }
+
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed) // statistics
     }

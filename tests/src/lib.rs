@@ -7,6 +7,7 @@
 //! | [`model`] | the oracle: what a database must hold after what it was told |
 //! | [`knobs`] | odd options and keys by seed |
 //! | [`pressure`] | databases on a still clock, stops that begin and end when a test says |
+//! | [`commit`] | a held leader and batches of an exact size, for tests of the commit queue |
 //! | [`cases`] | running seeded cases, and the watchdog |
 //! | [`kinds`] | one seeded case each of the kinds of `reliability.md` section 3 |
 //! | [`torture`] | the long run over all kinds |
@@ -14,6 +15,7 @@
 //! Nothing here sleeps. Only the watchdog looks at real time.
 
 pub mod cases;
+pub mod commit;
 pub mod kinds;
 pub mod knobs;
 pub mod model;

@@ -4,6 +4,9 @@
 //! knows how entries lie in those bytes; when and where they are written is [`crate::db`]'s affair.
 
 pub(crate) mod format;
+mod write_error;
+
+pub use write_error::WriteError;
 
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, Result};
@@ -120,11 +123,7 @@ impl WriteBatch {
             return Err(Error::invalid("batch", why));
         }
         if self.byte_size() > max_bytes {
-            let why = format!(
-                "{} bytes are more than max_batch_bytes, {max_bytes}; split it or raise the option",
-                self.byte_size()
-            );
-            return Err(Error::invalid("batch", why));
+            return Err(Error::BatchTooLarge { bytes: self.byte_size(), limit: max_bytes });
         }
         Ok(())
     }
@@ -139,9 +138,32 @@ impl WriteBatch {
         format::write_header(&mut self.bytes, first, self.count);
     }
 
+    /// Adds the entries of `other`, a batch for the same database whose check has passed.
+    pub(crate) fn append(&mut self, other: &Self) -> Result<()> {
+        let Some(count) = self.count.checked_add(other.count) else {
+            return Err(Error::invalid("batch", "it has more than 4294967295 entries"));
+        };
+        self.bytes.extend_from_slice(&other.bytes[format::HEADER_LEN..]);
+        self.count = count;
+        for family in other.families() {
+            let first = *self.first_family.get_or_insert(family);
+            if family != first && !self.more_families.contains(&family) {
+                self.more_families.push(family);
+            }
+        }
+        self.database = self.database.or(other.database);
+        Ok(())
+    }
+
     /// The sequence of the last entry, once [`set_sequence`](Self::set_sequence) has been called.
     pub(crate) fn last_sequence(&self) -> crate::key::SequenceNumber {
         format::first_sequence(&self.bytes).after(u64::from(self.count.saturating_sub(1)))
+    }
+
+    /// Damages the last entry: reading it is a defect that is noticed.
+    #[cfg(test)]
+    pub(crate) fn cut_short(&mut self) {
+        self.bytes.truncate(self.bytes.len() - 1);
     }
 
     /// Ids of the column families that it writes to, each once.

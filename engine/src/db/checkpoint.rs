@@ -85,7 +85,7 @@ impl Shared {
         let handed_over = self.wal.flush(false).inspect_err(|error| self.log_failed(error));
         let state = self.versions.state();
         let parts = self.wal.written_parts(state.wal.first_needed);
-        leadership.finish([]);
+        leadership.end();
         handed_over?;
         for SegmentPart { number, bytes } in parts {
             let (from, to) = (wal_path(&self.dir, number), wal_path(target, number));

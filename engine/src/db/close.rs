@@ -20,9 +20,15 @@ impl Shared {
         // Writers first: those who wait for the brake or the queue are released with an error, new ones refused.
         self.refusing.store(true, Ordering::Release);
         self.pressure.begin_close();
+        self.refuse_tickets(self.appender.tickets.take_all(true), |_, _| Error::ShutdownInProgress);
+        // What is queued is still committed.
+        self.commit.close();
+        self.commit.barrier();
         let mut first = self.flush_unlogged();
 
         self.closing.store(true, Ordering::Release);
+        self.appender.bell.ring();
+        self.appender.callbacks.bell.ring();
         for bell in [&self.flush_bell, &self.compaction_bell, &self.purge_bell, &self.done_bell] {
             bell.ring();
         }
@@ -32,13 +38,14 @@ impl Shared {
             let found = Corruption::bad("a background thread", "to end", format!("{name} panicked"));
             first = first.and(Err(Error::corrupt(&self.dir, 0, found)));
         }
+        while self.run_one_callback() {} // those that came due after their thread had ended
         // No job ends any more: nobody may wait for what this database holds while handles keep it alive.
         for family in self.families.all() {
             family.data.refuse_flushes();
             self.pressure.forget_family(&family.data);
             self.forget_history(&family.data);
         }
-        // Takes the lead for the last time: what was queued before has been committed or refused by then.
+        // Takes the lead for the last time: nothing is queued any more.
         let leadership = self.commit.lead();
         if !self.failure.has_failed() {
             let synced = self.wal.close();

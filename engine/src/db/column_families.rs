@@ -86,7 +86,7 @@ impl Shared {
         let family = ColumnFamily { data: Arc::clone(&data) };
         leadership.state().add_family(data);
         self.families.add(family.clone());
-        leadership.finish([]);
+        leadership.end();
         self.pressure.register_family(&family.data);
         self.info_log.info(&format!("created column family '{name}' with id {id}"));
         Ok(family)
@@ -108,7 +108,7 @@ impl Shared {
         family.refuse_flushes();
         leadership.state().remove_family(family.id);
         self.families.remove(family.id);
-        leadership.finish([]);
+        leadership.end();
 
         self.pressure.forget_family(family);
         self.forget_history(family);

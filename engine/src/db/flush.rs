@@ -36,7 +36,7 @@ impl Shared {
             if let Some(writer) = leadership.state().family(family.id) {
                 self.seal(writer, FlushStage::SealWanted);
             }
-            leadership.finish([]);
+            leadership.end();
             family.take_wish(); // the seal's own wish is being granted, too
         }
         // 2. Pick.

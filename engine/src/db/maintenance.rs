@@ -39,7 +39,7 @@ impl Shared {
                 family.data.want_flush(FlushStage::Queued);
             }
         }
-        leadership.finish([]);
+        leadership.end();
         awaited
     }
 

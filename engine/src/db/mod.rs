@@ -4,6 +4,7 @@
 //! |-----------------------------------------|-----------------------------|
 //! | the order of opening and of closing     | [`open`], [`close`]         |
 //! | the write path, top to bottom           | [`write`](mod@write)        |
+//! | writes that nobody waits for            | [`ticket`], [`waiting`], [`appender`] |
 //! | the point read, top to bottom           | [`read`]                    |
 //! | create, drop and find column families   | [`column_families`]         |
 //! | who works in the background, and when   | [`background`]              |
@@ -14,6 +15,7 @@
 //! | options changed while it is open        | [`live_options`]            |
 //! | what it says about itself               | [`properties`]              |
 
+mod appender;
 mod background;
 mod checkpoint;
 mod close;
@@ -30,12 +32,15 @@ mod open_read_only;
 mod pools;
 mod pressure;
 mod properties;
+mod queue_report;
 mod read;
 mod recover;
 mod resume;
 mod side_doors;
 mod state;
 mod stats_text;
+mod ticket;
+mod waiting;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +51,7 @@ use std::time::Duration;
 use sluicedb_controller::{Source, WriteController, deadline_after};
 use sluicedb_wbm::WriteBufferManager;
 
+use self::appender::Appender;
 use self::column_families::Families;
 use self::live_options::LiveOptions;
 use self::pools::{OneAtATime, Pools};
@@ -53,7 +59,7 @@ use self::pressure::Pressure;
 use self::state::State;
 use self::stats_text::LastDbPrint;
 use self::write::Commit;
-use crate::batch::WriteBatch;
+use crate::batch::{WriteBatch, WriteError};
 use crate::cache::{BlockCache, TableCache};
 use crate::column_family::{ColumnFamily, FamilyData};
 use crate::durability::SubscriptionId;
@@ -79,6 +85,7 @@ pub use history::RecentWrite;
 pub(crate) use pressure::FamilyPressure;
 pub use properties::LevelStats;
 pub(crate) use stats_text::LastFamilyPrint;
+pub use ticket::WriteTicket;
 
 /// An open database.
 ///
@@ -160,6 +167,7 @@ pub(crate) struct Shared {
     // How writers are slowed, and where they queue.
     pressure: Pressure,
     commit: Commit,
+    appender: Appender,
     wal: Arc<Wal>,
     sync_ticker: SyncTicker,
     /// Last sequence that readers see.
@@ -262,6 +270,7 @@ impl Shared {
             self.pressure.database_failed();
             self.info_log.error(&format!("the database is read-only from now on: {error}"));
         }
+        self.appender.bell.ring(); // it refuses the tickets that wait
         for bell in [&self.done_bell, &self.flush_bell, &self.compaction_bell, &self.purge_bell] {
             bell.ring();
         }
@@ -458,7 +467,83 @@ impl Db {
     /// failure: nothing was written. [`Error::Io`] and [`Error::NoSpace`] from the log: nothing is visible, and whether
     /// a reopen finds the batch is unknown.
     pub fn write_opt(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.shared().write(batch, options)
+        Ok(self.shared().write(batch, options)?)
+    }
+
+    /// Writes a batch if that takes no wait for the brake or for room in the commit queue; its own commit is waited for.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write_opt`](Self::write_opt). A batch that was not queued comes back as it was: with
+    /// [`Error::Stalled`] while writers are delayed or stopped, with [`Error::QueueFull`] while the queue is full, with
+    /// [`Error::ShutdownInProgress`] once closing has begun.
+    pub fn try_write(&self, batch: WriteBatch) -> Result<(), WriteError> {
+        self.try_write_opt(batch, &WriteOptions::default())
+    }
+
+    /// The same with options.
+    pub fn try_write_opt(&self, batch: WriteBatch, options: &WriteOptions) -> Result<(), WriteError> {
+        let options = WriteOptions { no_slowdown: true, ..options.clone() };
+        self.shared().write(batch, &options)
+    }
+
+    /// Writes several batches as one: all of them or nothing, also after a crash. Each may be as large as
+    /// [`max_batch_bytes`](DbOptions::max_batch_bytes).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write_opt`](Self::write_opt); [`Error::BatchTooLarge`] if any is too large: nothing was queued.
+    pub fn write_many(&self, batches: impl IntoIterator<Item = WriteBatch>) -> Result<()> {
+        self.write_many_opt(batches, &WriteOptions::default())
+    }
+
+    /// The same with options.
+    pub fn write_many_opt(
+        &self,
+        batches: impl IntoIterator<Item = WriteBatch>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.shared().write_many(batches.into_iter().collect(), options)
+    }
+
+    /// Submits a batch and returns at once; the [`WriteTicket`] tells the outcome. A few threads can keep thousands of
+    /// writes in flight so. The writes of one thread are made in the order of its calls.
+    ///
+    /// While writers are delayed or stopped, or the commit queue is full, the ticket waits in the caller's stead, in one
+    /// line with blocking writers; up to [`async_waiting_bytes`](DbOptions::async_waiting_bytes) may wait, then it ends
+    /// at once with [`Error::QueueFull`] and its batch. `write_timeout` and `stall_timeout` bound its wait as they bound
+    /// a blocking writer's. With [`no_slowdown`](WriteOptions::no_slowdown) it never waits, but ends as
+    /// [`try_write`](Self::try_write) does. The first call starts the thread that commits when no blocking writer does.
+    pub fn write_async(&self, batch: WriteBatch) -> WriteTicket {
+        self.write_async_opt(batch, &WriteOptions::default())
+    }
+
+    /// The same with options.
+    pub fn write_async_opt(&self, batch: WriteBatch, options: &WriteOptions) -> WriteTicket {
+        self.shared().write_async(batch, options)
+    }
+
+    /// Returns once all writes that were queued before the call are done: logged as they asked, inserted and visible, or
+    /// failed. Takes no room in the queue and does not wait for the brake; asynchronous writes that
+    /// [wait](WriteTicket::is_waiting) are not queued yet.
+    pub fn barrier(&self) -> Result<()> {
+        self.shared().check_writable()?;
+        self.shared().commit.barrier();
+        Ok(())
+    }
+
+    /// Changes the bound of the commit queue, [`commit_queue_bytes`](DbOptions::commit_queue_bytes), at once. With less
+    /// than is queued, writes wait until enough has been committed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] below 4096 bytes.
+    pub fn set_commit_queue_bytes(&self, bytes: u64) -> Result<()> {
+        if bytes < 4096 {
+            return Err(Error::out_of_range("commit_queue_bytes", "at least 4096 bytes", bytes));
+        }
+        self.shared().pressure.queue().set_capacity(bytes);
+        Ok(())
     }
 
     /// Hands what the log buffers to the kernel and, with `sync`, to the device.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Shared;
+use super::appender::Appender;
 use super::column_families::{Families, check_name};
 use super::history::History;
 use super::live_options::LiveOptions;
@@ -28,6 +29,7 @@ use super::write::{Commit, Writer};
 use crate::batch::DEFAULT_FAMILY;
 use crate::cache::{BlockCache, TableCache};
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
+use crate::commit::GroupLimits;
 use crate::env::{FileLock, FileSystem, TrackedFileSystem};
 use crate::error::{Corruption, Error, Result};
 use crate::event::Events;
@@ -243,6 +245,9 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
     let interval = options.wal_sync_interval;
     let sync_ticker =
         SyncTicker::new(&options.clock, interval, options.wal_sync_bytes, options.wal_sync_on_idle);
+    let append_bell = Bell::new(&options.clock);
+    let limits =
+        GroupLimits { bytes: options.commit_group_bytes, count: options.commit_group_count as usize };
     let shared = Arc::new_cyclic(|this| Shared {
         dir: dir.to_owned(),
         identity,
@@ -253,7 +258,8 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         events,
         lock: Mutex::new(lock),
         pressure,
-        commit: Commit::new(writer),
+        commit: Commit::new(writer, limits, Arc::clone(&append_bell)),
+        appender: Appender::new(options.async_waiting_bytes, append_bell, &options.clock),
         wal,
         sync_ticker,
         published: AtomicU64::new(recovered.last_sequence.get()),

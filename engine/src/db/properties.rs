@@ -74,7 +74,7 @@ impl Shared {
             "sluicedb.pressure-sources" => return Some(self.pressure.describe_sources()),
             "sluicedb.wbm" => return Some(self.pressure.describe_wbm()),
             "sluicedb.wbm-holders" => return Some(self.pressure.describe_holders()),
-            "sluicedb.commit_queue" => return Some(self.pressure.describe_queue()),
+            "sluicedb.commit_queue" => return Some(self.describe_commit_queue()),
             "rocksdb.num-immutable-mem-table" => pinned.sealed.len() as u64,
             "rocksdb.cur-size-active-mem-table" => pinned.mutable.bytes(),
             "rocksdb.cur-size-all-mem-tables" | "rocksdb.size-all-mem-tables" => {
@@ -130,6 +130,9 @@ impl Shared {
                     family.data.pin().memtables().map(|memtable| memtable.bytes()).sum()
                 };
                 all().into_iter().map(bytes).sum()
+            }
+            name if name.starts_with("sluicedb.commit_queue.") => {
+                self.commit_queue_number(name.trim_start_matches("sluicedb.commit_queue."))?
             }
             _ => {
                 if let Some(lock) = name.strip_prefix("sluicedb.locks.") {

@@ -34,7 +34,7 @@ impl Shared {
         self.wait_for_running_compactions();
         let mut leadership = self.commit.lead();
         let outcome = self.resume_as_leader(leadership.state(), &families);
-        leadership.finish([]);
+        leadership.end();
         families.iter().for_each(|family| family.data.end_flush());
         match &outcome {
             Ok(()) => self.info_log.info("resumed: writes are accepted again"),

@@ -5,31 +5,34 @@
 //! | 1 | check the batch; refuse if closed or read-only | nothing |
 //! | 2 | **admit**: the brake says when this batch's own bytes may go; wait here, holding nothing | nothing |
 //! | 3 | **commit queue**: take room for the bytes, test the stop again, then join: lead, or wait for a leader | nothing |
-//! | 4 | the leader takes the group behind it | nothing |
+//! | 4 | the leader takes the next group off the queue | nothing |
 //! | 5 | make room: a full memtable is sealed and its flush queued | nothing |
 //! | 6 | give the group its sequence numbers | nothing |
 //! | 7 | **log**: one append for the group, handed to the kernel or synced if a member asks | no fragment, a torn tail, or all of them |
-//! | 8 | **insert**: charge each entry, then insert it | the group, as far as the log kept it |
+//! | 8 | **insert**: charge each entry, then insert it; in a large group each thread its own | the group, as far as the log kept it |
 //! | 9 | **publish** the last sequence: readers see all of the group | the same |
-//! | 10 | hand the lead on, wake the group | the same; a synced group survives |
+//! | 10 | return the leases, tell tickets, hand the lead on, wake the group | the same; a synced group survives |
+//!
+//! An asynchronous write takes the same steps; its steps 1 to 3 are in `ticket.rs` and `appender.rs`.
 //!
 //! How a delay is computed, how the log lies on disk and how memtables sort are not known here.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::pressure::Room;
+use super::pressure::{Room, UnitSize};
 use super::{Shared, WalLock};
-use crate::batch::WriteBatch;
 use crate::batch::format::{BatchReader, HEADER_LEN};
+use crate::batch::{WriteBatch, WriteError};
 use crate::column_family::{FamilyData, FlushStage};
-use crate::commit::{CommitQueue, Leadership, Turn};
+use crate::commit::{CommitQueue, Group, Leadership, Outcome, Turn, Unit};
 use crate::error::{Error, Result};
 use crate::key::SequenceNumber;
 use crate::memtable::Memtable;
 use crate::options::{ColumnFamilyOptions, Durability, WriteOptions};
 use crate::version::FileNumber;
-use crate::wal::{LogRecord, Push};
+use crate::wal::{FRAMING, LogRecord, Push};
 
 /// The queue in which writes wait for a leader.
 pub(super) type Commit = CommitQueue<Work, Writer>;
@@ -41,8 +44,55 @@ pub(super) struct Work {
     durability: Durability,
     /// Why this batch alone is refused, once the leader has looked at it.
     refused: Option<Error>,
+    /// Where its entries go, when its own thread is to insert them.
+    targets: Option<Arc<Targets>>,
     /// What it holds of the queue and of the manager; returned before its caller is told.
     room: Room,
+}
+
+/// The mutable memtables of a group, by family id.
+type Targets = Vec<Option<Arc<Memtable>>>;
+
+impl Work {
+    pub(super) fn new(batch: WriteBatch, durability: Durability, room: Room) -> Self {
+        Self { batch, durability, refused: None, targets: None, room }
+    }
+
+    pub(super) fn into_batch(self) -> WriteBatch {
+        self.batch
+    }
+
+    /// Its own outcome in a group that was committed, or not. What it holds returns.
+    fn outcome(self, group: &Result<()>) -> Outcome {
+        match self.refused {
+            Some(refused) => Err(refused),
+            None => group.clone().map(|()| self.batch.last_sequence()),
+        }
+    }
+
+    /// Inserts its entries into the targets that the leader has given it.
+    fn insert_itself(&mut self) {
+        if let Some(targets) = self.targets.take() {
+            insert(|family| targets.get(family as usize)?.as_deref(), self);
+        }
+    }
+}
+
+impl Unit for Work {
+    fn bytes(&self) -> u64 {
+        unit_size(self.batch.byte_size(), self.durability).unit
+    }
+
+    fn wants_sync(&self) -> bool {
+        self.durability == Durability::Sync
+    }
+}
+
+/// The size of a batch of `bytes`: what is logged takes its framing along.
+#[inline]
+pub(super) fn unit_size(bytes: u64, durability: Durability) -> UnitSize {
+    let framing = if durability == Durability::None { 0 } else { FRAMING };
+    UnitSize { batch: bytes, unit: bytes + framing }
 }
 
 /// What the leader owns: where writes go, and the next sequence.
@@ -53,8 +103,6 @@ pub(super) struct Writer {
     families: Vec<Option<WriterFamily>>,
     /// Log segments set aside by attempts to go on after a failure, until one succeeds.
     pub(super) failed_segments: Vec<FileNumber>,
-    /// Kept between groups for its buffer.
-    group: Vec<Work>,
 }
 
 /// A family as the leader sees it.
@@ -67,7 +115,7 @@ pub(super) struct WriterFamily {
 
 impl Writer {
     pub(super) fn new(next_seq: SequenceNumber) -> Self {
-        Self { next_seq, families: Vec::new(), failed_segments: Vec::new(), group: Vec::new() }
+        Self { next_seq, families: Vec::new(), failed_segments: Vec::new() }
     }
 
     /// From now on writes to the family are accepted.
@@ -90,28 +138,85 @@ impl Writer {
     pub(super) fn family(&mut self, id: u32) -> Option<&mut WriterFamily> {
         self.families.get_mut(id as usize)?.as_mut()
     }
+
+    fn mutable(&self, id: u32) -> Option<&Memtable> {
+        Some(&self.families.get(id as usize)?.as_ref()?.mutable)
+    }
+
+    fn targets(&self) -> Targets {
+        self.families.iter().map(|family| Some(Arc::clone(&family.as_ref()?.mutable))).collect()
+    }
 }
 
 impl Shared {
     /// Writes a batch: all of it or nothing.
-    pub(super) fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+    pub(super) fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<(), WriteError> {
         // 1. Check the batch; refuse if closed or read-only.
-        batch.check(self.identity, self.options.max_batch_bytes)?;
-        self.check_writable()?;
+        if let Err(error) = self.check_batch(&batch) {
+            return Err(WriteError::refused(error, batch));
+        }
         if batch.is_empty() {
             return Ok(());
         }
-        let bytes = batch.byte_size();
-        self.stats.write_calls.add(1);
-        self.stats.bytes_written.add(bytes);
-        self.stats.entries_written.add(batch.len() as u64);
+        self.count_call(&batch);
 
         // 2. and 3. Admission by the brake, room in the queue by bytes, and the stop tested once more.
-        let room = self.pressure.admit(self, bytes, options)?;
-        let work = Work { batch, durability: options.durability, refused: None, room };
-        match self.commit.join(work) {
-            Turn::Done(outcome) => outcome,
-            Turn::Lead(own, leadership) => self.lead(own, leadership),
+        let size = unit_size(batch.byte_size(), options.durability);
+        let room = match self.pressure.admit(self, size, options) {
+            Ok(room) => room,
+            Err(error) => return Err(WriteError::refused(error, batch)),
+        };
+        self.commit(Work::new(batch, options.durability, room))
+    }
+
+    /// Writes several batches as one unit: all of them or nothing.
+    pub(super) fn write_many(&self, batches: Vec<WriteBatch>, options: &WriteOptions) -> Result<()> {
+        let mut size = UnitSize { batch: 0, unit: 0 };
+        for batch in &batches {
+            self.check_batch(batch)?;
+            let member = unit_size(batch.byte_size(), options.durability);
+            size.batch += member.batch;
+            size.unit += member.unit;
+        }
+        let mut batches = batches.into_iter().filter(|batch| !batch.is_empty());
+        let Some(mut unit) = batches.next() else { return Ok(()) };
+        let room = self.pressure.admit(self, size, options)?;
+        for batch in batches {
+            unit.append(&batch)?;
+        }
+        self.count_call(&unit);
+        Ok(self.commit(Work::new(unit, options.durability, room))?)
+    }
+
+    /// Refuses a batch that cannot be written, or any if closed or read-only.
+    #[inline]
+    pub(super) fn check_batch(&self, batch: &WriteBatch) -> Result<()> {
+        batch.check(self.identity, self.options.max_batch_bytes)?;
+        self.check_writable()
+    }
+
+    pub(super) fn count_call(&self, batch: &WriteBatch) {
+        self.stats.write_calls.add(1);
+        self.stats.bytes_written.add(batch.byte_size());
+        self.stats.entries_written.add(batch.len() as u64);
+    }
+
+    /// Joins the queue and takes part until the work is done: as leader, or as one who inserts its own.
+    fn commit(&self, work: Work) -> Result<(), WriteError> {
+        let mut turn = match self.commit.join(work) {
+            Ok(turn) => turn,
+            Err(work) => return Err(WriteError::refused(Error::ShutdownInProgress, work.into_batch())),
+        };
+        loop {
+            turn = match turn {
+                Turn::Lead(leadership) => self.lead_group(leadership),
+                Turn::Insert(mut insertion) => {
+                    insertion.work().insert_itself();
+                    insertion.finish()
+                }
+                Turn::Done(outcome) => return outcome.map(drop).map_err(WriteError::failed),
+                Turn::Over => unreachable!("a caller leads until its own work is done"),
+            };
         }
     }
 
@@ -124,48 +229,59 @@ impl Shared {
         self.failure.check()
     }
 
-    /// Leads one group: the caller's own batch and those that wait behind it.
-    fn lead(&self, own: Work, mut leadership: Leadership<'_, Work, Writer>) -> Result<()> {
-        // 4. A group ends before a batch that would make it too large, and before a sync that its head did not ask for.
-        let mut room = self.options.commit_group_bytes.saturating_sub(own.batch.byte_size());
-        let syncs = own.durability == Durability::Sync;
-        let behind = leadership.take_group(|work| {
-            let fits = work.batch.byte_size() <= room && (syncs || work.durability != Durability::Sync);
-            room = room.saturating_sub(work.batch.byte_size());
-            fits
-        });
-        let writer = leadership.state();
-        let mut group = std::mem::take(&mut writer.group);
-        group.push(own);
-        group.extend(behind);
+    /// Leads one group: takes what waits, commits it, tells its members, and keeps the lead or hands it on.
+    pub(super) fn lead_group<'a>(
+        &self,
+        mut leadership: Leadership<'a, Work, Writer>,
+    ) -> Turn<'a, Work, Writer> {
+        // 4. The group.
+        let mut group = leadership.take_group();
+        let committed = catch_unwind(AssertUnwindSafe(|| self.commit_group(leadership.state(), &mut group)));
+        let (outcome, panic) = match committed {
+            Ok(outcome) => (outcome, None),
+            Err(panic) => (Err(self.group_panicked()), Some(panic)),
+        };
 
-        let unwinding = LatchIfUnwinding(self);
-        let outcome = self.commit_group(writer, &mut group);
-        drop(unwinding);
+        // 10. Leases return with the works; tickets are told; then the successor is called, then the other members.
+        let turn = leadership.complete(group, |work| work.outcome(&outcome));
+        self.note_idle();
+        if let Some(panic) = panic {
+            drop(turn);
+            resume_unwind(panic);
+        }
+        turn
+    }
 
-        // 10. Leases return with the drained works; then the successor is woken, then the group.
-        let mut outcomes = group.drain(..).map(|work| work.refused.map_or_else(|| outcome.clone(), Err));
-        let own_outcome = outcomes.next().unwrap_or(Err(Error::ShutdownInProgress));
-        let rest = outcomes.collect::<Vec<_>>();
-        leadership.state().group = group;
-        leadership.finish(rest);
+    /// The sync ticker may wait for a moment without writes.
+    #[inline]
+    fn note_idle(&self) {
         if self.sync_ticker.watches_idle()
             && !self.pressure.has_queued()
             && self.sync_ticker.note_idle(self.wal.durability())
         {
             self.purge_bell.ring();
         }
-        own_outcome
+    }
+
+    /// Makes the database read-only: the group may be inserted in part, and the next one would publish that part.
+    #[cold]
+    fn group_panicked(&self) -> Error {
+        let panicked = self.panicked("a thread that committed a write group");
+        self.latch_failure(&panicked);
+        self.failure.check().err().unwrap_or(panicked)
     }
 
     /// Steps 5 to 9, for the whole group; batches that are refused alone carry their error.
-    fn commit_group(&self, writer: &mut Writer, group: &mut [Work]) -> Result<()> {
-        self.check_writable()?;
-        self.stats.commit_groups.add(1);
+    fn commit_group(&self, writer: &mut Writer, group: &mut Group<Work, Writer>) -> Result<()> {
+        if group.is_empty() {
+            return Ok(());
+        }
+        self.failure.check()?;
+        self.stats.commit_groups.add_alone(1);
 
         // 5. Room in every memtable that the group writes to. The charge of the group goes to the memtables that are
         // mutable now.
-        for work in group.iter_mut() {
+        for work in group.works_mut() {
             for id in work.batch.families() {
                 match writer.family(id) {
                     None => work.refused = Some(Error::NoSuchColumnFamily { name: format!("#{id}") }),
@@ -179,7 +295,7 @@ impl Shared {
 
         // 6. Sequence numbers, in queue order.
         let mut next = writer.next_seq;
-        for work in group.iter_mut().filter(|work| work.refused.is_none()) {
+        for work in group.works_mut().filter(|work| work.refused.is_none()) {
             work.batch.set_sequence(next);
             next = next.after(work.batch.len() as u64);
         }
@@ -190,20 +306,34 @@ impl Shared {
         writer.next_seq = next;
 
         // 8. Inserts: each charged before it is made.
-        for work in group.iter_mut().filter(|work| work.refused.is_none()) {
-            insert(writer, work);
-        }
+        self.insert_group(writer, group)?;
 
         // 9. Publish. Pairs with the acquire load of readers: who sees the sequence sees the entries.
         self.published.store(last.get(), Ordering::Release);
         Ok(())
     }
 
+    /// The leader inserts all, or its own and those of tickets while the other threads insert theirs.
+    fn insert_group(&self, writer: &Writer, group: &mut Group<Work, Writer>) -> Result<()> {
+        if group.has_company() && group.bytes() >= self.options.parallel_insert_bytes {
+            let targets = Arc::new(writer.targets());
+            for work in group.works_mut().filter(|work| work.refused.is_none()) {
+                work.targets = Some(Arc::clone(&targets));
+            }
+            let whole = group.insert_in_parallel(&self.commit.counts, Work::insert_itself);
+            return if whole { Ok(()) } else { Err(self.group_panicked()) };
+        }
+        for work in group.works_mut().filter(|work| work.refused.is_none()) {
+            insert(|id| writer.mutable(id), work);
+        }
+        Ok(())
+    }
+
     /// One append for all logged batches of the group. A failure latches: whether the bytes survive is unknown, so
     /// nothing behind them may be acknowledged.
-    fn log_group(&self, writer: &mut Writer, group: &[Work]) -> Result<()> {
+    fn log_group(&self, writer: &mut Writer, group: &Group<Work, Writer>) -> Result<()> {
         let logged =
-            || group.iter().filter(|work| work.refused.is_none() && work.durability != Durability::None);
+            || group.works().filter(|work| work.refused.is_none() && work.durability != Durability::None);
         let Some(strongest) = logged().map(|work| work.durability).max() else { return Ok(()) };
 
         // Told before the append: a flush that asks which segments are needed reads the log's position first, so it
@@ -284,44 +414,36 @@ impl Shared {
         let lock = WalLock { _stop: self.pressure.lock_wal() };
         // A write between the brake and its end has room in the queue; behind the brake it takes the lead in its turn.
         while self.pressure.has_queued() {
-            self.commit.lead().finish([]);
+            self.commit.barrier();
             std::thread::yield_now();
         }
         self.flush_wal(false)?;
         Ok(lock)
     }
 
-    /// Hands what the log buffers to the kernel and, with `sync`, to the device.
+    /// Hands what the log buffers to the kernel and, with `sync`, to the device; also what was queued before.
     pub(super) fn flush_wal(&self, sync: bool) -> Result<()> {
         self.check_writable()?;
+        self.commit.barrier();
         self.wal.flush(sync).inspect_err(|error| self.log_failed(error))?;
         self.purge_bell.ring(); // it tells the subscribers
         Ok(())
     }
 }
 
-/// Makes the database read-only when it is dropped by a panic: a group may then be inserted in part, and the next one
-/// would publish that part.
-struct LatchIfUnwinding<'a>(&'a Shared);
-
-impl Drop for LatchIfUnwinding<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.latch_failure(&self.0.panicked("the leader of a write group"));
-        }
-    }
-}
-
 /// Inserts all entries of a batch whose sequence is set into the mutable memtables.
-fn insert(writer: &mut Writer, work: &mut Work) {
+fn insert<'a>(mutable_of: impl Fn(u32) -> Option<&'a Memtable>, work: &mut Work) {
     let mut entries = BatchReader::new(work.batch.bytes()).expect("a batch of our own making has a header");
     let mut seq = entries.first;
     while let Some(entry) = entries.next().expect("a batch of our own making is whole") {
-        let family = writer.family(entry.family).expect("families were checked in step 5");
+        let mutable = mutable_of(entry.family).expect("families were checked in step 5");
         if work.durability == Durability::None {
-            family.mutable.note_unlogged();
+            mutable.note_unlogged();
         }
-        family.mutable.insert(entry.key, seq, entry.value_type, entry.value, &mut work.room.prepaid);
+        mutable.insert(entry.key, seq, entry.value_type, entry.value, &mut work.room.prepaid);
         seq = seq.after(1);
     }
 }
+
+#[cfg(test)]
+mod tests;

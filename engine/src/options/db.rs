@@ -138,14 +138,30 @@ pub struct DbOptions {
     /// How SSTs are written. Default: [`TableWrites::Auto`].
     pub table_writes: TableWrites,
 
-    /// Bytes that may wait in the commit queue.
+    /// Bytes that may wait in the commit queue; one write of any size passes while a byte is free.
     ///
-    /// Unit: bytes. Default: 64 MiB. Least: 4 KiB. More: longer groups under slow syncs, later acknowledgements.
+    /// Unit: bytes. Default: 64 MiB. Least: 4 KiB. Changeable live:
+    /// [`Db::set_commit_queue_bytes`](crate::Db::set_commit_queue_bytes). More: longer groups under slow syncs, and a
+    /// longer tail of the time to acknowledgement.
     pub commit_queue_bytes: u64,
     /// Most bytes in one append to the log.
     ///
     /// Unit: bytes. Default: 32 MiB. Least: 4 KiB.
     pub commit_group_bytes: u64,
+    /// Most batches in one append to the log.
+    ///
+    /// Default: 5,000. Least: 1.
+    pub commit_group_count: u32,
+    /// Size of a group from which threads insert their own batches into the memtables, side by side, instead of the
+    /// one that leads the group.
+    ///
+    /// Unit: bytes. Default: 16 KiB. 0 = always, when two threads or more are in the group.
+    pub parallel_insert_bytes: u64,
+    /// Bytes of asynchronous writes that may wait for a delay, for a stop or for room in the commit queue; one write
+    /// of any size passes while a byte is free. Beyond it [`Db::write_async`](crate::Db::write_async) refuses.
+    ///
+    /// Unit: bytes. Default: 64 MiB. Least: 1.
+    pub async_waiting_bytes: u64,
     /// Largest batch.
     ///
     /// Unit: bytes. Default: 32 MiB. Range: 4 KiB to 8 GiB. Raise it for larger values.
@@ -242,6 +258,9 @@ impl Default for DbOptions {
             table_writes: TableWrites::Auto,
             commit_queue_bytes: 64 << 20,
             commit_group_bytes: 32 << 20,
+            commit_group_count: 5_000,
+            parallel_insert_bytes: 16 << 10,
+            async_waiting_bytes: 64 << 20,
             max_batch_bytes: 32 << 20,
             write_timeout: Duration::from_secs(30),
             wal_segment_bytes: 16 << 20,
@@ -334,6 +353,13 @@ impl DbOptions {
             "at least 4096 bytes",
             &self.commit_group_bytes,
         )?;
+        check(self.commit_group_count >= 1, "commit_group_count", "at least 1", &self.commit_group_count)?;
+        check(
+            self.async_waiting_bytes >= 1,
+            "async_waiting_bytes",
+            "at least 1 byte",
+            &self.async_waiting_bytes,
+        )?;
         check(
             (4096..=8 << 30).contains(&self.max_batch_bytes),
             "max_batch_bytes",
@@ -396,7 +422,7 @@ mod tests {
     fn each_option_is_refused_by_name() {
         DbOptions::default().validate().unwrap();
         type Bend = fn(&mut DbOptions);
-        let bends: [(&str, Bend); 18] = [
+        let bends: [(&str, Bend); 20] = [
             ("delay_start_percent", |o| o.delay_start_percent = 100),
             ("max_parallel_flushes", |o| o.max_parallel_flushes = 0),
             ("stall_timeout", |o| o.stall_timeout = Some(Duration::ZERO)),
@@ -405,6 +431,8 @@ mod tests {
             ("max_subcompactions", |o| o.max_subcompactions = 0),
             ("commit_queue_bytes", |o| o.commit_queue_bytes = 0),
             ("commit_group_bytes", |o| o.commit_group_bytes = 0),
+            ("commit_group_count", |o| o.commit_group_count = 0),
+            ("async_waiting_bytes", |o| o.async_waiting_bytes = 0),
             ("max_batch_bytes", |o| o.max_batch_bytes = 0),
             ("write_timeout", |o| o.write_timeout = Duration::ZERO),
             ("wal_segment_bytes", |o| o.wal_segment_bytes = 1),

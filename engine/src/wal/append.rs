@@ -29,6 +29,9 @@ use crate::version::FileNumber;
 /// Bytes after which a group is handed over in pieces: the buffer stays small and warm.
 const HAND_OVER_CHUNK: usize = 256 << 10;
 
+/// Bytes that the log adds to a record in one fragment.
+pub(crate) const FRAMING: u64 = FRAGMENT_HEADER_LEN as u64;
+
 /// One encoded batch, in two parts so that a header made by the leader needs no copy of the rest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogRecord<'a> {

@@ -29,7 +29,7 @@ mod tests;
 mod ticker;
 mod writer;
 
-pub(crate) use append::{LogRecord, Push};
+pub(crate) use append::{FRAMING, LogRecord, Push};
 pub(crate) use copy::SegmentPart;
 pub(crate) use facts::{RecoveredEnd, SyncedPosition, WalEdit, WalFacts};
 pub(crate) use format::{HeaderFound, SegmentHeader};

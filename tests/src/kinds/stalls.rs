@@ -152,7 +152,7 @@ fn well(end: &End) -> bool {
         Ok(()) => true,
         Err(Error::Stalled { holders, .. }) => !end.patient && !holders.is_empty(),
         // `no_slowdown` does not wait for room in the queue either.
-        Err(Error::QueueWaitTimeout { .. }) => !end.patient,
+        Err(Error::QueueFull { .. }) => !end.patient,
         Err(_) => false,
     }
 }

@@ -23,15 +23,24 @@ const NAMED_HOLDERS: usize = 5;
 /// One write on its way through the brake.
 #[derive(Debug)]
 pub(in crate::db) struct Admitted {
-    no_slowdown: bool,
-    low_pri: bool,
+    pub(super) no_slowdown: bool,
+    pub(super) low_pri: bool,
     /// The write's own limit; without one that of the database holds, as it is at the time.
-    limit: Option<Duration>,
+    pub(super) limit: Option<Duration>,
     /// The delay has been served: from here on only a stop holds it.
-    paid: bool,
-    waited: Waited,
+    pub(super) paid: bool,
+    pub(super) waited: Waited,
     /// Let through although writers are stopped; not to be tested again.
-    rescued: bool,
+    pub(super) rescued: bool,
+}
+
+/// How large a write is, for the two who ask.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::db) struct UnitSize {
+    /// Encoded bytes: what the brake paces and the manager counts.
+    pub(in crate::db) batch: u64,
+    /// The same with the log's framing: what it takes of the commit queue.
+    pub(in crate::db) unit: u64,
 }
 
 /// What a write holds between the brake and its memtables.
@@ -63,9 +72,14 @@ impl Pressure {
     /// `nudge` is called when the writer parks and once a second while it waits: it makes sure that work is under way
     /// which ends the stop.
     #[inline]
-    pub(in crate::db) fn admit(&self, shared: &Shared, bytes: u64, options: &WriteOptions) -> Result<Room> {
+    pub(in crate::db) fn admit(
+        &self,
+        shared: &Shared,
+        size: UnitSize,
+        options: &WriteOptions,
+    ) -> Result<Room> {
         let mut write = self.begin(options);
-        let outcome = self.admit_write(shared, bytes, &mut write);
+        let outcome = self.admit_write(shared, size, &mut write);
         let waited = write.waited.total();
         if !waited.is_zero() {
             shared.stats.write_stall.record(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
@@ -74,20 +88,28 @@ impl Pressure {
     }
 
     #[inline]
-    fn admit_write(&self, shared: &Shared, bytes: u64, write: &mut Admitted) -> Result<Room> {
+    fn admit_write(&self, shared: &Shared, size: UnitSize, write: &mut Admitted) -> Result<Room> {
         loop {
-            self.pass_brake(shared, bytes, write)?;
-            let lease = self.queue_room(bytes, write)?;
-            if self.database.is_oversized(bytes) {
-                // It is not held by its own charge; whoever loses the race for it goes back to the gate.
-                if let Some(advance) = self.database.admit_alone(bytes) {
-                    return Ok(Room { prepaid: Prepaid::Alone(advance), _lease: lease });
-                }
-            } else if write.rescued || !self.client.is_stopped() {
-                let prepaid = Prepaid::Queued(self.database.queue(bytes));
-                return Ok(Room { prepaid, _lease: lease });
+            self.pass_brake(shared, size.batch, write)?;
+            let lease = self.queue_room(size.unit, write)?;
+            if let Some(room) = self.enter_with(size, write, lease) {
+                return Ok(room);
             }
         }
+    }
+
+    /// The last test of a write that has room: `None`, and the room is returned, if a stop has begun since.
+    #[inline]
+    pub(super) fn enter_with(&self, size: UnitSize, write: &Admitted, lease: MemoryLease) -> Option<Room> {
+        if self.database.is_oversized(size.batch) {
+            // It is not held by its own charge; whoever loses the race for it goes back to the gate.
+            let advance = self.database.admit_alone(size.batch)?;
+            return Some(Room { prepaid: Prepaid::Alone(advance), _lease: lease });
+        }
+        if self.client.is_stopped() && !write.rescued {
+            return None;
+        }
+        Some(Room { prepaid: Prepaid::Queued(self.database.queue(size.batch)), _lease: lease })
     }
 
     #[inline]
@@ -113,7 +135,7 @@ impl Pressure {
 
     /// Whether writers are held, or compaction is behind with any family.
     #[cold]
-    fn needs_speed_up(&self, shared: &Shared) -> bool {
+    pub(super) fn needs_speed_up(&self, shared: &Shared) -> bool {
         let behind = |family: &ColumnFamily| family.data.pressure().is_some_and(|it| it.is_behind());
         self.slows_writers() || shared.families.all().iter().any(behind)
     }
@@ -170,16 +192,16 @@ impl Pressure {
 
     #[cold]
     fn wait_for_queue_room(&self, bytes: u64, write: &Admitted) -> Result<MemoryLease> {
-        let full = |waited| Error::QueueWaitTimeout { bytes, waited };
         let write_timeout = self.timeouts.write();
         if write.no_slowdown {
-            return Err(full(Duration::ZERO));
+            let (used, capacity) = (self.queue.used(), self.queue.capacity());
+            return Err(Error::QueueFull { bytes, used, capacity });
         }
         forbid_held_locks("wait for room in the commit queue");
         let deadline = deadline_after(self.clock.now_nanos(), write_timeout);
         self.queue.admit(bytes, Some(deadline)).map_err(|ended| match ended {
             PoolWaitEnded::Closed => Error::ShutdownInProgress,
-            _ => full(write_timeout),
+            _ => Error::QueueWaitTimeout { bytes, waited: write_timeout },
         })
     }
 
@@ -192,7 +214,7 @@ impl Pressure {
     }
 
     #[cold]
-    fn stalled(&self, shared: &Shared, cause: String, write: &Admitted) -> Error {
+    pub(super) fn stalled(&self, shared: &Shared, cause: String, write: &Admitted) -> Error {
         shared.stats.writes_refused.add(1);
         let usage = self.manager.usage_report();
         let mut holders: Vec<String> =
@@ -206,7 +228,7 @@ impl Pressure {
         Error::Stalled { cause, waited: write.waited.total(), holders: holders.join("; ") }
     }
 
-    fn strictest(&self) -> String {
+    pub(super) fn strictest(&self) -> String {
         self.controller
             .stats()
             .strictest

@@ -8,6 +8,7 @@
 //! | what                                            | where                  |
 //! |-------------------------------------------------|------------------------|
 //! | the way of one write                            | [`admit`](mod@admit)   |
+//! | the same in steps, for one that does not wait   | [`steps`]              |
 //! | column families: flushes and what each asks for | [`families`]           |
 //! | what a family asks for, as pure functions       | [`sources`]            |
 //! | LOG lines and events of what families ask for   | [`transitions`]        |
@@ -19,6 +20,7 @@ mod families;
 mod live;
 mod report;
 mod sources;
+mod steps;
 mod transitions;
 
 use std::path::Path;
@@ -35,6 +37,7 @@ use sluicedb_wbm::{
 use self::live::Timeouts;
 use self::report::name_holder;
 use self::transitions::Transitions;
+use crate::db::Shared;
 use crate::env::{Clock, FileSystem, LimitedFileSystem};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events, StallConditions};
@@ -45,8 +48,9 @@ use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::rate_limiter::IoPriority;
 use crate::sync::Mutex;
 
-pub(in crate::db) use admit::Room;
+pub(in crate::db) use admit::{Room, UnitSize};
 pub(crate) use families::FamilyPressure;
+pub(in crate::db) use steps::{Entry, Way};
 
 /// Smallest chunk of memory that a memtable takes at once, in bytes.
 const MIN_CHUNK: u64 = 4096;
@@ -179,6 +183,19 @@ impl Pressure {
     /// Holds the writers of this database, and of no other on its controller, until dropped.
     pub(in crate::db) fn lock_wal(&self) -> Source {
         self.client.lock_wal()
+    }
+
+    /// Room of the commit queue.
+    pub(in crate::db) fn queue(&self) -> &MemoryPool {
+        &self.queue
+    }
+
+    /// While writers are stopped: makes sure that something ends the stop.
+    pub(in crate::db) fn see_to_the_stop(&self, shared: &Shared) {
+        if self.client.is_stopped() {
+            self.manager.check_liveness();
+            shared.make_sure_that_stops_end();
+        }
     }
 
     /// Whether a write that the brake has let pass is not done yet.

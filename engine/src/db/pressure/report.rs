@@ -101,15 +101,6 @@ impl Pressure {
         self.manager.holders().iter().map(|holder| name_holder(holder) + "\n").collect()
     }
 
-    /// The property `sluicedb.commit_queue`: a line for each name and value.
-    pub(in crate::db) fn describe_queue(&self) -> String {
-        let stats = self.queue.stats();
-        format!(
-            "used: {}\noverdraft: {}\npeak: {}\nadmitted: {}\nrefused: {}\n",
-            stats.used, stats.overdraft, stats.peak, stats.admitted, stats.refused
-        )
-    }
-
     /// The lines about the manager in `rocksdb.stats`; none with a quota of 0.
     pub(in crate::db) fn stats_lines(&self) -> String {
         let stats = self.manager.stats();
