@@ -284,7 +284,7 @@ fn every_way_to_hear() {
             drop(db.write_async(batch("dropped", 100)));
             let tell_early = tell.clone();
             called.on_complete(move |outcome| tell_early.send(outcome).unwrap()).unwrap();
-            let awaited = scope.spawn(|| block_on(async { awaited.await }));
+            let awaited = scope.spawn(|| block_on(awaited));
             until_queued(&db, 5);
             assert!(looked.try_wait().is_none() && told.try_recv().is_err() && !awaited.is_finished());
             assert!(timed.wait_timeout(Duration::ZERO).is_none());

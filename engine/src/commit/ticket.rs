@@ -13,7 +13,6 @@ use sluicedb_controller::{Parker, Woken};
 use super::queue::{Completion, Outcome};
 use crate::batch::{WriteBatch, WriteError};
 use crate::env::Clock;
-use crate::error::Error;
 use crate::jobs::Bell;
 use crate::key::SequenceNumber;
 use crate::sync::{Mutex, forbid_held_locks};
@@ -120,8 +119,9 @@ impl TicketCell {
     }
 
     /// The write was refused before it entered the queue.
-    pub(crate) fn refuse(&self, error: Error, batch: WriteBatch) {
-        self.end(Err(error), Some(batch));
+    pub(crate) fn refuse(&self, refused: WriteError) {
+        let (error, batch) = refused.into_parts();
+        self.end(Err(error), batch);
     }
 
     fn end(&self, outcome: Outcome, batch: Option<WriteBatch>) {

@@ -16,6 +16,7 @@ use super::Shared;
 use super::pressure::{Entry, Way};
 use super::waiting::{Place, WaitingTicket, WaitingTickets};
 use super::write::{Work, Writer};
+use crate::batch::WriteError;
 use crate::commit::{Callbacks, Turn};
 use crate::env::Clock;
 use crate::error::{Error, Result};
@@ -222,7 +223,7 @@ impl Shared {
         why: impl Fn(&Self, Option<Way>) -> Error,
     ) {
         for ticket in tickets {
-            ticket.cell.refuse(why(self, ticket.way), ticket.batch);
+            ticket.cell.refuse(WriteError::refused(why(self, ticket.way), ticket.batch));
             self.appender.tickets.gone();
         }
     }

@@ -142,8 +142,8 @@ impl Shared {
     /// Submits a batch and returns at once.
     pub(super) fn write_async(self: &Arc<Self>, batch: WriteBatch, options: &WriteOptions) -> WriteTicket {
         let cell = TicketCell::new(&self.appender.callbacks);
-        let place = self.submit(batch, options, &cell).unwrap_or_else(|(error, batch)| {
-            cell.refuse(error, batch);
+        let place = self.submit(batch, options, &cell).unwrap_or_else(|refused| {
+            cell.refuse(refused);
             None
         });
         WriteTicket { cell, shared: Arc::downgrade(self), durability: options.durability, place }
@@ -155,10 +155,10 @@ impl Shared {
         batch: WriteBatch,
         options: &WriteOptions,
         cell: &Arc<TicketCell>,
-    ) -> Result<Option<Place>, (Error, WriteBatch)> {
+    ) -> Result<Option<Place>, WriteError> {
         let checked = self.check_batch(&batch).and_then(|()| self.start_appender());
         if let Err(error) = checked {
-            return Err((error, batch));
+            return Err(WriteError::refused(error, batch));
         }
         if batch.is_empty() {
             cell.set_done(Ok(self.published()));
@@ -172,7 +172,7 @@ impl Shared {
                     self.push_ticket(batch, durability, room, cell);
                     Ok(None)
                 }
-                Err(error) => Err((error, batch)),
+                Err(error) => Err(WriteError::refused(error, batch)),
             };
         }
         let write = self.pressure.begin(options);
@@ -199,7 +199,7 @@ impl Shared {
     ) {
         cell.set_queued();
         if let Err(work) = self.commit.push(Work::new(batch, durability, room), Arc::clone(cell) as _) {
-            cell.refuse(Error::ShutdownInProgress, work.into_batch());
+            cell.refuse(WriteError::refused(Error::ShutdownInProgress, work.into_batch()));
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sluicedb_wbm::{MemoryLease, MemoryPool};
 
 use super::pressure::Way;
-use crate::batch::WriteBatch;
+use crate::batch::{WriteBatch, WriteError};
 use crate::commit::TicketCell;
 use crate::env::Clock;
 use crate::error::Error;
@@ -95,16 +95,16 @@ impl WaitingTickets {
         way: Way,
         deadline: Option<u64>,
         cell: &Arc<TicketCell>,
-    ) -> Result<Place, (Error, WriteBatch)> {
+    ) -> Result<Place, WriteError> {
         let bytes = batch.byte_size();
         let Some(lease) = self.room.try_admit(bytes) else {
             let (used, capacity) = (self.room.used(), self.room.capacity());
-            return Err((Error::QueueFull { bytes, used, capacity }, batch));
+            return Err(WriteError::refused(Error::QueueFull { bytes, used, capacity }, batch));
         };
         let mut list = self.list.lock();
         if list.closed {
             drop(list);
-            return Err((Error::ShutdownInProgress, batch));
+            return Err(WriteError::refused(Error::ShutdownInProgress, batch));
         }
         self.count.fetch_add(1, Ordering::SeqCst);
         let place = Place(list.next);

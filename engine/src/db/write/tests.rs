@@ -8,9 +8,8 @@ use crate::options::DbOptions;
 use crate::{Db, WriteBatch};
 
 fn open(parallel_insert_bytes: u64) -> Db {
-    let mut options = DbOptions::default();
-    options.file_system = Arc::new(MemFileSystem::new());
-    options.parallel_insert_bytes = parallel_insert_bytes;
+    let file_system = Arc::new(MemFileSystem::new());
+    let options = DbOptions { file_system, parallel_insert_bytes, ..DbOptions::default() };
     Db::open("/db", options).unwrap()
 }
 
