@@ -119,7 +119,8 @@ impl Lane {
 
     /// How it stands with a waiter at `now`. Once it is over the waiter is gone.
     pub(crate) fn look(&mut self, id: WaiterId, now: u64) -> Look {
-        self.pacer.accrue(now);
+        // By a stale `now` a wait that is over would be booked shorter than it was.
+        let now = self.pacer.accrue(now);
         let Some(waiter) = self.gate.get(id) else {
             return Look::Over(Err(WaitEnded::Cancelled), Waited::default());
         };

@@ -54,8 +54,9 @@ impl Pacer {
         Self { frozen: true, ..self }
     }
 
-    /// Books what was earned until `now`.
-    pub(crate) fn accrue(&mut self, now: u64) {
+    /// Books what was earned until `now`, and returns the time that it now stands at: later than `now` for a caller that
+    /// read the clock, and was then overtaken by another.
+    pub(crate) fn accrue(&mut self, now: u64) -> u64 {
         if !self.frozen {
             // The bound on credit makes the exact gain of ages irrelevant: saturating is enough.
             let gain = u128::from(now.saturating_sub(self.at)) * u128::from(self.rate);
@@ -63,6 +64,7 @@ impl Pacer {
             self.cap();
         }
         self.at = self.at.max(now);
+        self.at
     }
 
     /// Claims `bytes` for somebody who is ready to wait.

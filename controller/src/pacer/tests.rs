@@ -120,3 +120,11 @@ fn extremes_do_not_overflow() {
     let Claimed::At(position) = pacer.claim(u64::MAX, u64::MAX) else { panic!("passed") };
     assert_eq!(pacer.earned_at(position), Some(u64::MAX));
 }
+
+/// Who read the clock before another and comes after it does not turn it back.
+#[test]
+fn a_stale_time_is_overtaken() {
+    let mut pacer = pacer(1_000_000);
+    assert_eq!(pacer.accrue(5 * SECOND), 5 * SECOND);
+    assert_eq!(pacer.accrue(2 * SECOND), 5 * SECOND);
+}
