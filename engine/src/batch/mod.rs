@@ -33,8 +33,8 @@ pub struct WriteBatch {
     more_families: Vec<u32>,
     /// Identity of the database whose families it names, once it names one other than `default`.
     database: Option<u64>,
-    /// The first entry that cannot be written, if any.
-    refused: Option<Error>,
+    /// Why an entry cannot be written, of the first such one. Boxed: batches are moved often, and this is rarely there.
+    refused: Option<Box<Error>>,
 }
 
 impl Default for WriteBatch {
@@ -116,7 +116,7 @@ impl WriteBatch {
     /// Whether the batch can be written to the database with this identity, and how large it is allowed to be.
     pub(crate) fn check(&self, database: u64, max_bytes: u64) -> Result<()> {
         if let Some(refused) = &self.refused {
-            return Err(refused.clone());
+            return Err((**refused).clone());
         }
         if self.database.is_some_and(|other| other != database) {
             let why = "it names a column family of another database; use handles of the database that it is written to";
@@ -200,7 +200,7 @@ impl WriteBatch {
     }
 
     fn refuse(&mut self, why: Error) {
-        self.refused.get_or_insert(why);
+        self.refused.get_or_insert_with(|| Box::new(why));
     }
 }
 

@@ -258,6 +258,7 @@ impl<'a, W: Unit, S> Leadership<'a, W, S> {
 
     /// Takes the next group off the queue. Empty only if an internal unit is next, which then has to lead:
     /// [`complete`](Self::complete) it as it is.
+    #[inline]
     pub(crate) fn take_group(&mut self) -> Group<W, S> {
         let mut group = std::mem::take(&mut self.desk().spare);
         match &mut self.leads {
@@ -294,6 +295,7 @@ impl<'a, W: Unit, S> Leadership<'a, W, S> {
     /// Ends a group: `outcome` turns each unit of work into its outcome and returns what the unit holds; then the next
     /// leader is called, if it is another, and then the units are told. The lead is kept while the leader's own unit
     /// still waits, and by the appender while any does.
+    #[inline]
     pub(crate) fn complete(
         mut self,
         mut group: Group<W, S>,

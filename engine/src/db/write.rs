@@ -43,7 +43,7 @@ pub(super) struct Work {
     batch: WriteBatch,
     durability: Durability,
     /// Why this batch alone is refused, once the leader has looked at it.
-    refused: Option<Error>,
+    refused: Option<Box<Error>>,
     /// Where its entries go, when its own thread is to insert them.
     targets: Option<Arc<Targets>>,
     /// What it holds of the queue and of the manager; returned before its caller is told.
@@ -65,7 +65,7 @@ impl Work {
     /// Its own outcome in a group that was committed, or not. What it holds returns.
     fn outcome(self, group: &Result<()>) -> Outcome {
         match self.refused {
-            Some(refused) => Err(refused),
+            Some(refused) => Err(*refused),
             None => group.clone().map(|()| self.batch.last_sequence()),
         }
     }
@@ -284,7 +284,9 @@ impl Shared {
         for work in group.works_mut() {
             for id in work.batch.families() {
                 match writer.family(id) {
-                    None => work.refused = Some(Error::NoSuchColumnFamily { name: format!("#{id}") }),
+                    None => {
+                        work.refused = Some(Box::new(Error::NoSuchColumnFamily { name: format!("#{id}") }))
+                    }
                     Some(family) if family.mutable.bytes() >= family.data.write_buffer_size() => {
                         self.seal(family, FlushStage::Queued);
                     }
