@@ -538,3 +538,20 @@ fn a_limit_bounds_delay_and_stop_together() {
         }
     });
 }
+
+/// pressure X2: a governor with nothing to govern holds nobody, and its thread ends with the database.
+#[test]
+fn a_governor_ends_with_its_database() {
+    case("a_governor_ends_with_its_database", |clock| {
+        let fs = SimFs::new(1);
+        let mut options = options(&fs, clock);
+        options.smooth_writes = true;
+        let db = Db::open("/db", options).unwrap();
+        for n in 0..50_u64 {
+            db.put(n.to_be_bytes(), [1; 100]).unwrap();
+            clock.advance(Duration::from_millis(10));
+        }
+        assert!(!db.write_controller().is_holding());
+        db.close().unwrap();
+    });
+}

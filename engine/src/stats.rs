@@ -72,6 +72,8 @@ counted {
     compaction_bytes_read,
     /// Bytes that compactions wrote.
     compaction_bytes_written,
+    /// Bytes of L0 files that compactions moved or merged into a deeper level.
+    l0_bytes_compacted,
     /// Time spent in compactions, in microseconds.
     compaction_micros,
     /// Entries that compactions read.

@@ -9,10 +9,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::Shared;
+use super::governing::Governing;
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::score::Score;
+use crate::env::lower_thread_priority;
 use crate::error::{Corruption, Error, Result};
 use crate::jobs::Bell;
+
+/// Niceness of compaction threads: writers and flushes come first where processors are short. What compaction falls behind by
+/// is then asked for by L0, smoothly, instead of taken from writers at random.
+const COMPACTION_NICENESS: i32 = 10;
 
 impl Shared {
     /// Starts the threads. They hold the shared part only, so they do not keep the database open.
@@ -21,8 +27,12 @@ impl Shared {
         let start = |name: String, bell: &Arc<Bell>, look: fn(&Shared) -> bool, next_look: NextLook| {
             let (shared, bell) = (Arc::clone(self), Arc::clone(bell));
             let announced = self.clock.announce_thread();
+            let gives_way = Arc::ptr_eq(&bell, &self.compaction_bell);
             let body = move || {
                 let _counted = announced.enter();
+                if gives_way {
+                    lower_thread_priority(COMPACTION_NICENESS);
+                }
                 loop {
                     let seen = bell.rings();
                     if shared.is_closing() {
@@ -45,6 +55,10 @@ impl Shared {
         }
         for n in 0..self.options.max_background_compactions {
             start(format!("sluice-comp-{n}"), &self.compaction_bell, Shared::compact_one, |_| None)?;
+        }
+        if let Some(governing) = &self.governing {
+            let next_look: NextLook = |shared| Some(Governing::next_look(&*shared.clock));
+            start("sluice-govern-0".to_owned(), &governing.bell, Shared::govern, next_look)?;
         }
         self.events.start().map_err(|error| Error::io("start a thread for", &self.dir, error))?;
         self.pools.start().map_err(|error| Error::io("start a thread for", &self.dir, error))?;

@@ -32,6 +32,9 @@ impl Shared {
         for bell in [&self.flush_bell, &self.compaction_bell, &self.purge_bell, &self.done_bell] {
             bell.ring();
         }
+        if let Some(governing) = &self.governing {
+            governing.bell.ring();
+        }
         let mut ended = self.workers.join();
         ended.extend(self.pools.stop_all_but_manifest());
         for name in ended {

@@ -94,11 +94,15 @@ impl Shared {
         let removed = compaction.input_files().map(|(level, file)| (level as u32, file.number)).collect();
         let level = compaction.output_level();
         let mut change = FamilyEdit { removed, ..FamilyEdit::new(family.id) };
+        let sinks = |file_level: usize| file_level == 0 && level > 0;
+        let of_l0 =
+            compaction.input_files().filter(|(from, _)| sinks(*from)).map(|(_, file)| file.size).sum();
         if compaction.is_trivial_move() {
             change.added =
                 compaction.input_files().map(|(_, file)| (level as u32, Arc::clone(file))).collect();
             self.install_compaction(family, change)?;
             self.stats.trivial_moves.add(1);
+            self.stats.l0_bytes_compacted.add(of_l0);
             family.book(level, &LevelWork { moved: compaction.input_bytes(), ..LevelWork::default() });
             self.events.push(|| {
                 Event::Compaction(CompactionCompleted {
@@ -164,6 +168,7 @@ impl Shared {
 
         let micros = self.clock.now_nanos().saturating_sub(began) / 1000;
         self.stats.compactions.add(1);
+        self.stats.l0_bytes_compacted.add(of_l0);
         self.stats.compaction_bytes_read.add(result.bytes_read);
         self.stats.compaction_bytes_written.add(result.bytes_written);
         self.stats.compaction_entries_read.add(result.entries_in);
@@ -218,7 +223,7 @@ impl Shared {
                     let score = Score::new(&family.pin().version, &family.options());
                     self.pressure.slows_writers() || score.compaction_pressure(&family.options())
                 };
-                level > 0 && self.table_bytes() > total_memory() / 16 && pressed()
+                level > 0 && self.table_bytes() > total_memory() / 64 && pressed()
             }
         }
     }

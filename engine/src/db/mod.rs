@@ -10,6 +10,7 @@
 //! | who works in the background, and when   | [`background`]              |
 //! | what else has to be done, and by whom   | [`housekeeping`], [`pools`] |
 //! | one flush, one compaction               | [`flush`], [`compact`]      |
+//! | what drain is measured for the governor | [`governing`]               |
 //! | flushes and compactions asked for       | [`maintenance`]             |
 //! | read-only opens, checkpoints, verify, repair | [`side_doors`]     |
 //! | options changed while it is open        | [`live_options`]            |
@@ -22,6 +23,7 @@ mod close;
 mod column_families;
 mod compact;
 mod flush;
+mod governing;
 mod history;
 mod housekeeping;
 mod job_pressure;
@@ -53,6 +55,7 @@ use sluicedb_wbm::WriteBufferManager;
 
 use self::appender::Appender;
 use self::column_families::Families;
+use self::governing::Governing;
 use self::live_options::LiveOptions;
 use self::pools::{OneAtATime, Pools};
 use self::pressure::Pressure;
@@ -168,6 +171,8 @@ pub(crate) struct Shared {
     pressure: Pressure,
     commit: Commit,
     appender: Appender,
+    /// Holds writers to what can be drained for long, if that is wanted.
+    governing: Option<Governing>,
     wal: Arc<Wal>,
     sync_ticker: SyncTicker,
     /// Last sequence that readers see.

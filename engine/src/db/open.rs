@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::Shared;
 use super::appender::Appender;
 use super::column_families::{Families, check_name};
+use super::governing::Governing;
 use super::history::History;
 use super::live_options::LiveOptions;
 use super::pools::{OneAtATime, Pools};
@@ -246,6 +247,7 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
     let sync_ticker =
         SyncTicker::new(&options.clock, interval, options.wal_sync_bytes, options.wal_sync_on_idle);
     let append_bell = Bell::new(&options.clock);
+    let governing = Governing::new(&options, pressure.controller());
     let limits =
         GroupLimits { bytes: options.commit_group_bytes, count: options.commit_group_count as usize };
     let shared = Arc::new_cyclic(|this| Shared {
@@ -259,6 +261,7 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         lock: Mutex::new(lock),
         pressure,
         commit: Commit::new(writer, limits, Arc::clone(&append_bell)),
+        governing,
         appender: Appender::new(options.async_waiting_bytes, append_bell, &options.clock),
         wal,
         sync_ticker,

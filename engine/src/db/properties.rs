@@ -125,6 +125,7 @@ impl Shared {
             "sluicedb.manifest.position_failures" => self.versions.position_facts().2,
             "sluicedb.wal.durable_seq" => self.wal.durability().durable_sequence().get(),
             "sluicedb.locks.io_under_lock" => io_under_lock(),
+            "sluicedb.memtables.idle_bytes" => self.pressure.idle_memtable_bytes(),
             "sluicedb.memtables.bytes" => {
                 let bytes = |family: ColumnFamily| -> u64 {
                     family.data.pin().memtables().map(|memtable| memtable.bytes()).sum()

@@ -191,3 +191,10 @@ pub(crate) fn total_memory() -> u64 {
     let info = rustix::system::sysinfo();
     (info.totalram as u64).saturating_mul(u64::from(info.mem_unit))
 }
+
+/// Makes the calling thread give way to others when processors are short: its niceness (0: none, 19: the most) is set. A
+/// hint: where the system refuses, nothing changes.
+pub(crate) fn lower_thread_priority(nice: i32) {
+    // For Linux a thread is a process to this call.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
+}

@@ -4,10 +4,11 @@
 //! is one atomic addition, from any number of threads; a new chunk takes a lock. Who needs the memory, and what lies
 //! in it, is not known here.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use super::chunk_pool::{Chunk, ChunkPool};
 use crate::sync::Mutex;
 
 /// Alignment of every piece.
@@ -17,29 +18,29 @@ pub(super) const ALIGN: usize = 8;
 #[derive(Debug)]
 pub(super) struct Arena {
     chunk_size: usize,
+    /// Where whole chunks come from and go to.
+    pool: Arc<ChunkPool>,
     /// The chunk that pieces are taken from; null before the first.
-    current: AtomicPtr<Chunk>,
+    current: AtomicPtr<Opened>,
     /// All chunks; boxed, so that `current` stays valid while the list grows.
     #[expect(clippy::vec_box, reason = "chunks must not move when the list grows")]
-    chunks: Mutex<Vec<Box<Chunk>>>,
+    chunks: Mutex<Vec<Box<Opened>>>,
 }
 
+/// A chunk, and how much of it is handed out.
 #[derive(Debug)]
-struct Chunk {
-    start: NonNull<u8>,
-    layout: Layout,
+struct Opened {
+    chunk: Chunk,
     used: AtomicUsize,
 }
 
-// SAFETY: a chunk owns its memory, and hands out each byte of it at most once (`used` only grows).
-unsafe impl Send for Chunk {}
-// SAFETY: the same; `used` is atomic and the other fields never change.
-unsafe impl Sync for Chunk {}
+// SAFETY: it hands out each byte of its chunk at most once (`used` only grows, and is atomic); the chunk never changes.
+unsafe impl Sync for Opened {}
 
 impl Arena {
     /// Takes nothing yet. `chunk_size` is a multiple of [`ALIGN`].
-    pub(super) fn new(chunk_size: usize) -> Self {
-        Self { chunk_size, current: AtomicPtr::new(null_mut()), chunks: Mutex::new(Vec::new()) }
+    pub(super) fn new(chunk_size: usize, pool: Arc<ChunkPool>) -> Self {
+        Self { chunk_size, pool, current: AtomicPtr::new(null_mut()), chunks: Mutex::new(Vec::new()) }
     }
 
     /// `size` bytes, aligned to [`ALIGN`], not initialised, valid until the arena is dropped. Whenever the allocator is
@@ -59,49 +60,48 @@ impl Arena {
                 return piece;
             }
             charge(self.chunk_size as u64);
-            let fresh = Box::new(Chunk::new(self.chunk_size));
+            let fresh = Box::new(Opened::new(self.pool.take(self.chunk_size)));
             let mut chunks = self.chunks.lock();
             // Another thread may have been faster. What is left of its chunk is then not used any more: charged, and
             // at most one chunk for each thread that inserts at once.
             chunks.push(fresh);
-            let fresh: *const Chunk = &**chunks.last().expect("just pushed");
+            let fresh: *const Opened = &**chunks.last().expect("just pushed");
             self.current.store(fresh.cast_mut(), Ordering::Release);
         }
     }
 
     fn take_alone(&self, size: usize, charge: &mut dyn FnMut(u64)) -> NonNull<u8> {
         charge(size as u64);
-        let chunk = Box::new(Chunk::new(size));
+        let chunk = Box::new(Opened::new(Chunk::new(size)));
         let piece = chunk.take(size).expect("made for it");
         self.chunks.lock().push(chunk);
         piece
     }
 }
 
-impl Chunk {
-    fn new(size: usize) -> Self {
-        let layout = Layout::from_size_align(size, ALIGN).expect("sizes are bounded by the largest entry");
-        // SAFETY: the size is not zero: chunks and pieces have at least one word.
-        let start = unsafe { alloc(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Self { start, layout, used: AtomicUsize::new(0) }
+impl Opened {
+    fn new(chunk: Chunk) -> Self {
+        Self { chunk, used: AtomicUsize::new(0) }
     }
 
     fn take(&self, size: usize) -> Option<NonNull<u8>> {
         // Only uniqueness is needed: nothing is published by taking a piece.
         let at = self.used.fetch_add(size, Ordering::Relaxed);
-        if at.checked_add(size)? > self.layout.size() {
+        if at.checked_add(size)? > self.chunk.size() {
             return None;
         }
         // SAFETY: `at + size` lies inside the chunk.
-        Some(unsafe { self.start.add(at) })
+        Some(unsafe { self.chunk.start().add(at) })
     }
 }
 
-impl Drop for Chunk {
+impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout, and freed here alone.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        for opened in std::mem::take(&mut *self.chunks.lock()) {
+            if opened.chunk.size() == self.chunk_size {
+                self.pool.give_back(opened.chunk);
+            }
+        }
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
     /// take.
     #[test]
     fn pieces_do_not_overlap() {
-        let arena = Arena::new(4096);
+        let arena = Arena::new(4096, Arc::new(ChunkPool::new(0)));
         let charged = AtomicUsize::new(0);
         let mut pieces: Vec<(usize, usize)> = std::thread::scope(|scope| {
             let take = |thread: usize| {
@@ -138,7 +138,7 @@ mod tests {
         for pair in pieces.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?}");
         }
-        let held: usize = arena.chunks.lock().iter().map(|chunk| chunk.layout.size()).sum();
+        let held: usize = arena.chunks.lock().iter().map(|chunk| chunk.chunk.size()).sum();
         assert_eq!(charged.load(Ordering::Relaxed), held);
     }
 }

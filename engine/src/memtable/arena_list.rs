@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::arena::Arena;
+use super::chunk_pool::ChunkPool;
 use super::{MemtableRep, RepIter, key_prefix};
 use crate::error::Result;
 use crate::iter::InternalIterator;
@@ -126,9 +127,9 @@ type Before = Option<NodeRef>;
 
 impl ArenaListRep {
     /// An empty list that takes memory in chunks of `chunk_size` bytes, a multiple of 8, the first with the first entry.
-    pub(crate) fn new(chunk_size: usize) -> Self {
+    pub(crate) fn new(chunk_size: usize, pool: Arc<ChunkPool>) -> Self {
         let head = [const { AtomicPtr::new(null_mut()) }; MAX_HEIGHT];
-        Self { arena: Arena::new(chunk_size), head, seed: AtomicU64::new(0x9e37_79b9_7f4a_7c15) }
+        Self { arena: Arena::new(chunk_size, pool), head, seed: AtomicU64::new(0x9e37_79b9_7f4a_7c15) }
     }
 
     fn link(&self, before: &Before, level: usize) -> *const AtomicPtr<Node> {

@@ -6,6 +6,7 @@
 
 mod arena;
 mod arena_list;
+mod chunk_pool;
 mod filter;
 mod rep;
 mod skiplist;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sluicedb_wbm::{Advance, Charge, Queued};
 
 use arena_list::ArenaListRep;
+pub(crate) use chunk_pool::ChunkPool;
 use filter::MemtableFilter;
 use rep::key_prefix;
 use rep::{MemtableRep, RepIter};
@@ -79,16 +81,19 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable for a family with these options. Chunks of memory have `chunk_bytes`.
+    /// An empty memtable for a family with these options. Chunks of memory have `chunk_bytes`, and come from `chunks`.
     pub(crate) fn new(
         options: &ColumnFamilyOptions,
         chunk_bytes: u64,
+        chunks: &Arc<ChunkPool>,
         charge: Charge,
         id: u64,
         created: u64,
     ) -> Self {
         let rep: Arc<dyn MemtableRep> = match options.memtable_rep {
-            MemtableRepKind::ArenaSkipList => Arc::new(ArenaListRep::new(chunk_bytes as usize)),
+            MemtableRepKind::ArenaSkipList => {
+                Arc::new(ArenaListRep::new(chunk_bytes as usize, Arc::clone(chunks)))
+            }
             MemtableRepKind::CrossbeamSkipList => Arc::new(SkipListRep::default()),
         };
         let filter = MemtableFilter::for_memtable_of(options.write_buffer_size);

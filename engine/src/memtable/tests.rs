@@ -6,15 +6,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{ArenaListRep, MemtableRep, SkipListRep};
+use super::{ArenaListRep, ChunkPool, MemtableRep, SkipListRep};
 use crate::key::{SequenceNumber, ValueType, pack_trailer, seek_key};
+
+fn no_pool() -> Arc<ChunkPool> {
+    Arc::new(ChunkPool::new(0))
+}
 
 /// Against a `BTreeMap`: point reads at any sequence, and iteration and seeks both ways, over keys whose first eight
 /// bytes often agree, some of them shorter than eight bytes or ending in zeros.
 #[test]
 fn agrees_with_a_btree_map() {
     check(Arc::new(SkipListRep::default()));
-    check(Arc::new(ArenaListRep::new(4096)));
+    check(Arc::new(ArenaListRep::new(4096, no_pool())));
 }
 
 fn check(rep: Arc<dyn MemtableRep>) {
@@ -73,7 +77,10 @@ fn check(rep: Arc<dyn MemtableRep>) {
 /// Threads insert interleaved keys at once; all are found, in order, each once.
 #[test]
 fn threads_insert_at_once() {
-    for rep in [Arc::new(SkipListRep::default()) as Arc<dyn MemtableRep>, Arc::new(ArenaListRep::new(4096))] {
+    for rep in [
+        Arc::new(SkipListRep::default()) as Arc<dyn MemtableRep>,
+        Arc::new(ArenaListRep::new(4096, no_pool())),
+    ] {
         std::thread::scope(|scope| {
             for thread in 0..4_u32 {
                 let rep = &rep;
@@ -132,7 +139,7 @@ unsafe impl GlobalAlloc for Counting {
 #[test]
 fn charges_are_what_is_allocated() {
     let reps: [fn() -> Arc<dyn MemtableRep>; 2] =
-        [|| Arc::new(SkipListRep::default()), || Arc::new(ArenaListRep::new(64 << 10))];
+        [|| Arc::new(SkipListRep::default()), || Arc::new(ArenaListRep::new(64 << 10, no_pool()))];
     for (which, rep) in reps.iter().enumerate() {
         for (entries, key_len, value_len) in [(100_000_u64, 57, 4_097), (20, 57, 0)] {
             let value = vec![7; 1 << 20];
@@ -171,7 +178,10 @@ fn charges_are_what_is_allocated() {
 fn the_charge_covers_what_can_be_reached() {
     const THREADS: u64 = 8;
     const ENTRIES: u64 = 2_000;
-    for rep in [Arc::new(SkipListRep::default()) as Arc<dyn MemtableRep>, Arc::new(ArenaListRep::new(4096))] {
+    for rep in [
+        Arc::new(SkipListRep::default()) as Arc<dyn MemtableRep>,
+        Arc::new(ArenaListRep::new(4096, no_pool())),
+    ] {
         let charged = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for thread in 0..THREADS {

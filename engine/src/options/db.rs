@@ -29,7 +29,7 @@ pub enum ReadMode {
 #[non_exhaustive]
 pub enum TableWrites {
     /// Through the page cache, so that reads find them there; but a compaction into L1 or below writes past it
-    /// ([`Direct`](Self::Direct)) while both hold: writers are slowed or soon will be, and the database has outgrown a sixteenth
+    /// ([`Direct`](Self::Direct)) while both hold: writers are slowed or soon will be, and the database has outgrown a sixty-fourth
     /// of the machine's memory. Then disk and processors are what is short, and a buffered byte costs several times the
     /// processor time of a direct one.
     #[default]
@@ -111,6 +111,11 @@ pub struct DbOptions {
     ///
     /// Default: false. Changeable live: yes. Without effect when there is no block cache.
     pub cost_write_buffer_to_cache: bool,
+    /// Whether a governor holds writers to the rate that flushes and compactions sustain over some 20 s, measured, while they
+    /// press for more: steadier at about the same mean. Only lowers the rate; silent while writers bring less.
+    ///
+    /// Default: false.
+    pub smooth_writes: bool,
     /// Top rate of delayed writers of the private controller; of a shared one, what it was made with.
     ///
     /// Unit: bytes per second. Default: that of `rate_limiter`, else 16 MiB/s. Changeable live: yes, and then also of a shared one.
@@ -247,6 +252,7 @@ impl Default for DbOptions {
             allow_stall: true,
             delay_start_percent: 70,
             initiate_flushes: true,
+            smooth_writes: false,
             max_parallel_flushes: 4,
             cost_write_buffer_to_cache: false,
             delayed_write_rate: DelayedWriteRate::Default,

@@ -78,6 +78,7 @@ const DATABASE: &[Named<DbOptions>] = table! {
     create_missing_column_families,
     db_write_buffer_size,
     initiate_flushes,
+    smooth_writes,
     max_parallel_flushes,
     enforce_write_buffer_manager_during_recovery,
     max_background_flushes,

@@ -381,7 +381,7 @@ pub static FLAGS: &[Flag] = &[
     row("skip_list_lookahead", Kind::Int32, "0", None, 3, Status::Known, Origin::Both, ""),
     row("skip_stats_update_on_db_open", Kind::Bool, "false", None, 3, Status::Accepted, Origin::Both, ""),
     row("slow_usecs", Kind::UInt64, "1000000", None, 1, Status::Works, Origin::Both, "report operations that took so long (terminals only, needs --histogram)"),
-    row("smooth_writes", Kind::Bool, "false", None, 1, Status::Known, Origin::Ours, ""),
+    row("smooth_writes", Kind::Bool, "false", None, 1, Status::Works, Origin::Ours, "hold writers to the rate that flushes and compactions sustain over some 20 s"),
     row("soft_pending_compaction_bytes_limit", Kind::UInt64, "68719476736", None, 1, Status::Works, Origin::Both, "bytes waiting for compaction at which writes are delayed"),
     row("stall_abort_seconds", Kind::UInt64, "0", None, 1, Status::Works, Origin::Ours, "> 0: no operation finished for so long: exit 3"),
     row("stall_timeout_ms", Kind::UInt64, "0", None, 1, Status::Works, Origin::Ours, "> 0: longest time that a write may be delayed and stopped"),

@@ -92,6 +92,7 @@ static OPTIONS: &[Binding] = &[
     bind!("db_write_buffer_size", db.db_write_buffer_size),
     bind!("allow_wbm_stalls", db.allow_stall),
     bind!("cost_write_buffer_to_cache", db.cost_write_buffer_to_cache),
+    bind!("smooth_writes", db.smooth_writes),
     bind!("initiate_wbm_flushes", db.initiate_flushes),
     bind!("start_delay_percent", db.delay_start_percent),
     bind!("subcompactions", db.max_subcompactions),

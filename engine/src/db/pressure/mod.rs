@@ -43,7 +43,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Events, StallConditions};
 use crate::info_log::InfoLog;
 use crate::jobs::Bell;
-use crate::memtable::Memtable;
+use crate::memtable::{ChunkPool, Memtable};
 use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::rate_limiter::IoPriority;
 use crate::sync::Mutex;
@@ -71,6 +71,8 @@ pub(crate) struct Pressure {
     timeouts: Timeouts,
     /// Bytes of one charge unit: half a delay step at most.
     chunk_bytes: u64,
+    /// Memory that memtables gave back; a quarter of the quota at most.
+    chunks: Arc<ChunkPool>,
 }
 
 impl Pressure {
@@ -115,6 +117,7 @@ impl Pressure {
         let sink = database.attach_sink(Arc::clone(&controller) as _);
         Ok(Self {
             chunk_bytes: manager.quota().charge_unit(),
+            chunks: Arc::new(ChunkPool::new(manager.quota_bytes() / 4)),
             manager,
             database,
             controller,
@@ -136,6 +139,11 @@ impl Pressure {
         &self.controller
     }
 
+    /// Memory that freed memtables left for the next ones, in bytes.
+    pub(in crate::db) fn idle_memtable_bytes(&self) -> u64 {
+        self.chunks.idle_bytes()
+    }
+
     /// An empty memtable for a family, charged to the manager from its first entry on.
     pub(in crate::db) fn new_memtable(
         &self,
@@ -148,7 +156,7 @@ impl Pressure {
         // A memtable is sealed by what is charged for it, so its chunks are small beside it.
         let chunk_bytes =
             self.chunk_bytes.min((options.write_buffer_size / 16).max(MIN_CHUNK).next_power_of_two());
-        Arc::new(Memtable::new(options, chunk_bytes, charge, id, created))
+        Arc::new(Memtable::new(options, chunk_bytes, &self.chunks, charge, id, created))
     }
 
     /// Whether recovery has to flush before it goes on.

@@ -1,0 +1,166 @@
+//! [`Governor`]: the rate that flushes and compactions can sustain, as one more bound on writers.
+//!
+//! The 99 steps react within a fraction of a second, so writers feel each flush and each compaction. The governor admits what
+//! was drained over a long time instead, and lets memory and L0 absorb the rest; it only ever lowers the rate, and stays silent
+//! while writers bring less than that.
+//!
+//! ```text
+//!   D  bytes flushed / time that flushes were busy * flushers          what memory can drain
+//!   C  bytes that left L0 / time that L0 was above its comfort mark    what compaction can drain
+//!   u  min(D, C * (2 - 1.5 * fullness of L0)) + (0.45 Q - m) / Tc - max(0, m - 0.62 Q) / 1 s
+//! ```
+//!
+//! `m` is what counts as pressure, `Q` the quota, fullness 0 at L0's comfort mark and 1 where L0 itself begins to delay. Until
+//! compactions have run, `C` is taken for half of `D`. The first correction adds to the rate only where memory is the
+//! bottleneck. It slews by at most 5 % in 100 ms. Averages fade over 20 s; that long is the point: an average over one
+//! second copies the noise.
+//!
+//! Pure: whoever measures hands the numbers in. What a rate does to writers is not known here.
+
+use std::time::Duration;
+
+/// How long a flushed or compacted byte counts, in seconds of busy time.
+const DRAIN_WINDOW: f64 = 20.0;
+/// How long an arrival counts, in seconds.
+const ARRIVAL_WINDOW: f64 = 1.0;
+/// Seconds for which the guess of what compaction drains counts against what was measured.
+const GUESS_WEIGHT: f64 = 2.0;
+/// Largest change of the rate in a second, as a part of it: 5 % in 100 ms.
+const SLEW: f64 = 0.5;
+/// Writers must press for so long before it engages, and need less for so long before it lets go, in seconds.
+const ENGAGE_AFTER: f64 = 0.2;
+const RELEASE_AFTER: f64 = 0.5;
+
+/// What a database looks like at one moment. Bytes and times are totals since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct GovernorSignals {
+    /// Quota of the manager, in bytes; 0: none, and nothing to govern.
+    pub quota: u64,
+    /// Bytes that count as pressure now.
+    pub used: u64,
+    /// Bytes that flushes freed.
+    pub flushed: u64,
+    /// Time that flushes ran, summed over them.
+    pub flush_busy: Duration,
+    /// Flushes that may run at once.
+    pub flushers: u32,
+    /// Bytes that compactions took out of L0.
+    pub left_l0: u64,
+    /// How full L0 is: 0 and below up to its comfort mark, 1 where it delays writers.
+    pub l0_fullness: f64,
+    /// Bytes that writers brought.
+    pub arrived: u64,
+}
+
+/// The law, and the averages that it needs.
+#[derive(Debug, Clone, Default)]
+pub struct Governor {
+    last: Option<GovernorSignals>,
+    drain: Average,
+    sunk: Average,
+    arrivals: Average,
+    /// For how long writers have pressed against the sustainable rate, or needed less than the rate.
+    pressed: f64,
+    eased: f64,
+    /// Bytes per second while it is engaged.
+    rate: Option<f64>,
+}
+
+/// Bytes per second, the past fading exponentially.
+#[derive(Debug, Clone, Copy, Default)]
+struct Average {
+    bytes: f64,
+    seconds: f64,
+}
+
+impl Average {
+    fn add(&mut self, bytes: u64, seconds: f64, window: f64) {
+        let fade = (-seconds / window).exp();
+        self.bytes = self.bytes * fade + bytes as f64;
+        self.seconds = self.seconds * fade + seconds;
+    }
+
+    fn rate(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.bytes / self.seconds)
+    }
+}
+
+impl Governor {
+    /// Nothing measured yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the signals `elapsed` after the ones before; the rate to hold writers to, in bytes per second, or `None`
+    /// while it does not.
+    pub fn step(&mut self, now: GovernorSignals, elapsed: Duration) -> Option<u64> {
+        let seconds = elapsed.as_secs_f64();
+        let before = self.last.replace(now)?;
+        let busy = now.flush_busy.saturating_sub(before.flush_busy).as_secs_f64();
+        self.drain.add(now.flushed.saturating_sub(before.flushed), busy, DRAIN_WINDOW);
+        self.arrivals.add(now.arrived.saturating_sub(before.arrived), seconds, ARRIVAL_WINDOW);
+        let left = now.left_l0.saturating_sub(before.left_l0);
+        if left > 0 || now.l0_fullness > 0.0 {
+            self.sunk.add(left, seconds, DRAIN_WINDOW);
+        }
+        let sustained = self.sustained(&now).filter(|_| now.quota > 0);
+        let (Some(sustained), Some(arriving)) = (sustained, self.arrivals.rate()) else {
+            self.rate = None;
+            return None;
+        };
+        self.engage_or_release(&now, sustained.rate, arriving, seconds);
+        let target = sustained.corrected(&now).max(0.1 * sustained.drain);
+        self.rate = self.rate.map(|rate| {
+            if rate == 0.0 {
+                target
+            } else {
+                target.clamp(rate * (1.0 - SLEW * seconds), rate * (1.0 + SLEW * seconds))
+            }
+        });
+        self.rate.map(|rate| rate as u64)
+    }
+
+    fn engage_or_release(&mut self, now: &GovernorSignals, sustained: f64, arriving: f64, seconds: f64) {
+        let fills = now.used as f64 > 0.3 * now.quota as f64 || now.l0_fullness > 0.0;
+        let presses = fills && arriving > 0.9 * sustained;
+        self.pressed = if presses { self.pressed + seconds } else { 0.0 };
+        let needs_less = self.rate.is_some_and(|rate| arriving < 0.8 * rate);
+        self.eased = if needs_less { self.eased + seconds } else { 0.0 };
+        if self.rate.is_none() && self.pressed >= ENGAGE_AFTER {
+            self.rate = Some(0.0); // it begins at the target, wherever that is
+        } else if self.eased >= RELEASE_AFTER {
+            self.rate = None;
+        }
+    }
+
+    fn sustained(&self, now: &GovernorSignals) -> Option<Sustained> {
+        let drain = self.drain.rate()? * f64::from(now.flushers);
+        let guessed = drain / 2.0 * GUESS_WEIGHT;
+        let sunk = (self.sunk.bytes + guessed) / (self.sunk.seconds + GUESS_WEIGHT);
+        let compacted = sunk * (2.0 - 1.5 * now.l0_fullness.clamp(0.0, 1.2));
+        Some(Sustained { drain, rate: drain.min(compacted) })
+    }
+}
+
+/// What can be drained for long, in bytes per second.
+#[derive(Debug, Clone, Copy)]
+struct Sustained {
+    drain: f64,
+    rate: f64,
+}
+
+impl Sustained {
+    /// The rate that brings memory towards its set-point as well.
+    fn corrected(&self, now: &GovernorSignals) -> f64 {
+        let (used, quota) = (now.used as f64, now.quota as f64);
+        // Twice the time in which the drain empties the quota: long enough to smooth, short enough for the buffer.
+        let settles_in = (2.0 * quota / self.drain.max(1.0)).clamp(0.3, 20.0);
+        let towards = (0.45 * quota - used) / settles_in;
+        let memory_is_the_bottleneck = self.rate >= self.drain;
+        let towards = if memory_is_the_bottleneck { towards } else { towards.min(0.0) };
+        self.rate + towards - (used - 0.62 * quota).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;
