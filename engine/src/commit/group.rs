@@ -1,6 +1,6 @@
 //! [`Group`]: the units that one append carries, who waits for each, and how they are told.
 //!
-//! Followers may insert their own units: the leader [scatters](Group::insert) them, each with an [`Insertion`] that it
+//! Followers may insert their own units: the leader hands them out ([`Group::insert_in_parallel`]), each with an [`Insertion`] that it
 //! returns when it has inserted, and waits at a [`Latch`]. What an insertion does is not known here.
 
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use crate::column_family::{ColumnFamily, FamilyData};
+use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::Compaction;
 use crate::compaction::job::{self, JobContext};
 use crate::compaction::leveled::Picker;
@@ -24,6 +24,9 @@ use crate::options::TableWrites;
 use crate::sst::{BlockRead, SstOptions};
 use crate::stats::LevelWork;
 use crate::version::super_version::SuperVersion;
+
+/// Longest time that a compaction gives way to flushes between two pieces of its work, in nanoseconds.
+const FLUSH_SLICE: u64 = 5_000_000;
 
 impl Shared {
     /// Chooses and marks the most urgent compaction that may run now.
@@ -143,6 +146,7 @@ impl Shared {
             if family.is_dropped() {
                 return Err(Error::NoSuchColumnFamily { name: family.name.to_string() });
             }
+            self.let_flushes_pass();
             Ok(())
         };
         let snapshots = self.snapshots.sequences();
@@ -235,6 +239,21 @@ impl Shared {
             (0..version.num_levels()).map(|level| version.level_bytes(level)).sum::<u64>()
         };
         self.families.all().iter().map(of_family).sum()
+    }
+
+    /// With `strict_flush_priority`: waits while writers are slowed and a flush is queued or runs. In slices, so that a close
+    /// or a failure is seen; a flush never waits for a compaction, so this ends.
+    fn let_flushes_pass(&self) {
+        if !self.options.strict_flush_priority || !self.pressure.slows_writers() {
+            return;
+        }
+        let seen = self.done_bell.rings();
+        let wanted =
+            |family: &ColumnFamily| family.data.is_flushing() || family.data.stage() != FlushStage::Idle;
+        if self.families.all().iter().any(wanted) {
+            let slice = self.clock.now_nanos().saturating_add(FLUSH_SLICE);
+            self.done_bell.wait_past_until(seen, slice);
+        }
     }
 
     fn install_compaction(&self, family: &Arc<FamilyData>, change: FamilyEdit) -> Result<()> {

@@ -172,7 +172,10 @@ impl Shared {
         let path = sst_path(&self.dir, number);
         let table = SstWriter::create(&*self.flush_fs, path, self.fs.unique_id(), options)?;
         let mut table = table.of_family(family.id, &family.name);
-        let go_on = || if self.is_closing() { Err(Error::ShutdownInProgress) } else { Ok(()) };
+        let go_on = |written| {
+            credit(sealed, written);
+            if self.is_closing() { Err(Error::ShutdownInProgress) } else { Ok(()) }
+        };
         if build_l0(sealed, &snapshots, &mut table, &go_on)? == 0 {
             return Ok(None);
         }
@@ -196,6 +199,18 @@ impl Shared {
         needed
     }
 
+    /// Size at which this mutable memtable is sealed, in bytes.
+    #[inline]
+    pub(super) fn seal_size(&self, family: &FamilyData, memtable: &Memtable) -> u64 {
+        let size = family.write_buffer_size();
+        if !self.options.desync_write_buffers {
+            return size;
+        }
+        // The high bits of a product with the golden ratio are spread evenly over consecutive numbers.
+        let spread = memtable.id().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        size - size / 4 * spread / 256
+    }
+
     /// Lets go of the log's segments that no memtable needs, once the manifest says so durably.
     pub(super) fn release_wal(&self) {
         if let Err(error) = self.versions.record_wal_start(self.first_needed_without(&[])) {
@@ -205,5 +220,14 @@ impl Shared {
         if self.wal.release_below(self.versions.wal_start()) > 0 {
             self.purge_bell.ring();
         }
+    }
+}
+
+/// Tells the memtables' charges how much of them has been written, the first ones first.
+fn credit(sealed: &[Arc<Memtable>], mut written: u64) {
+    for memtable in sealed {
+        let of_it = written.min(memtable.bytes());
+        memtable.charge().flush_progress(of_it);
+        written -= of_it;
     }
 }

@@ -41,7 +41,8 @@ impl Shared {
         data.change_options(|options| options.with_changes(changes))?;
         self.info_log.info(&format!("[{}] set_options: {}", data.name, listed(changes)));
         self.update_sources(data);
-        if data.pin().mutable.bytes() >= data.write_buffer_size() {
+        let mutable = std::sync::Arc::clone(&data.pin().mutable);
+        if mutable.bytes() >= self.seal_size(data, &mutable) {
             data.want_flush(FlushStage::SealWanted);
         }
         // More, or other, compactions may be due; whoever waits for none to be due looks again.

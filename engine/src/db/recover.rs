@@ -184,7 +184,7 @@ impl Recovery<'_> {
         let options = SstOptions::from_family(family.options, 0);
         let table = SstWriter::create(self.fs, sst_path(self.dir, number), self.fs.unique_id(), options)?;
         let mut table = table.of_family(id, &family.name);
-        build_l0(std::slice::from_ref(&full), &[], &mut table, &|| Ok(()))?;
+        build_l0(std::slice::from_ref(&full), &[], &mut table, &|_| Ok(()))?;
         let file = FileMeta::from_summary(number, table.finish()?, self.clock.unix_micros());
         self.fs.sync_dir(self.dir).map_err(|error| Error::io("sync", self.dir, error))?;
         family.flushed_through = full.largest_seq();

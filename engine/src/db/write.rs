@@ -287,7 +287,9 @@ impl Shared {
                     None => {
                         work.refused = Some(Box::new(Error::NoSuchColumnFamily { name: format!("#{id}") }))
                     }
-                    Some(family) if family.mutable.bytes() >= family.data.write_buffer_size() => {
+                    Some(family)
+                        if family.mutable.bytes() >= self.seal_size(&family.data, &family.mutable) =>
+                    {
                         self.seal(family, FlushStage::Queued);
                     }
                     Some(_) => {}

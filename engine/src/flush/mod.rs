@@ -19,12 +19,13 @@ const POLL_INTERVAL: u64 = 1024;
 /// Merges `memtables` (newest first) into `table`, leaving out versions that no snapshot of `snapshots` and no later
 /// reader can see. Entries written come back.
 ///
-/// `go_on` is asked every so many entries, with no lock held; an error of it ends the flush.
+/// `go_on` is asked every so many entries, with no lock held, and told how many bytes the table has; an error of it ends the
+/// flush.
 pub(crate) fn build_l0(
     memtables: &[Arc<Memtable>],
     snapshots: &[SequenceNumber],
     table: &mut SstWriter,
-    go_on: &dyn Fn() -> Result<()>,
+    go_on: &dyn Fn(u64) -> Result<()>,
 ) -> Result<u64> {
     let mut merged = MergingIterator::new(memtables.iter().map(|memtable| memtable.iter()).collect());
     let mut gc = Gc::new(snapshots);
@@ -41,7 +42,7 @@ pub(crate) fn build_l0(
         }
         looked_at += 1;
         if looked_at % POLL_INTERVAL == 0 {
-            go_on()?;
+            go_on(table.file_size())?;
         }
         merged.next()?;
     }

@@ -111,6 +111,14 @@ pub struct DbOptions {
     ///
     /// Default: false. Changeable live: yes. Without effect when there is no block cache.
     pub cost_write_buffer_to_cache: bool,
+    /// Whether what running flushes have written already counts against the delay of writers no more; a stop counts it
+    /// until its memory is free. For the private manager. Default: false.
+    pub flush_progress_credit: bool,
+    /// Whether each memtable is sealed at a size of its own, 75 to 100 % of `write_buffer_size`, so that families that are
+    /// written alike do not all flush at once. Default: false.
+    pub desync_write_buffers: bool,
+    /// Whether running compactions wait while writers are slowed and a flush is queued or running. Default: false.
+    pub strict_flush_priority: bool,
     /// Whether a governor holds writers to the rate that flushes and compactions sustain over some 20 s, measured, while they
     /// press for more: steadier at about the same mean. Only lowers the rate; silent while writers bring less.
     ///
@@ -252,6 +260,9 @@ impl Default for DbOptions {
             allow_stall: true,
             delay_start_percent: 70,
             initiate_flushes: true,
+            flush_progress_credit: false,
+            desync_write_buffers: false,
+            strict_flush_priority: false,
             smooth_writes: false,
             max_parallel_flushes: 4,
             cost_write_buffer_to_cache: false,

@@ -93,6 +93,7 @@ impl Pressure {
                 settings.allow_stall = options.allow_stall;
                 settings.delay_start_percent = options.delay_start_percent;
                 settings.initiate_flushes = options.initiate_flushes;
+                settings.flush_progress_credit = options.flush_progress_credit;
                 settings.max_parallel_flushes = options.max_parallel_flushes;
                 WriteBufferManager::new(settings, Arc::clone(clock)).map_err(invalid)?
             }
