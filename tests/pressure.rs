@@ -404,3 +404,48 @@ fn many_small_families_do_not_block_each_other() {
         }
     });
 }
+
+/// Each smoothing option alone, and all together: on a tiny quota every write ends and is found, and compactions go on.
+#[test]
+fn smoothing_keeps_every_write() {
+    with_watchdog(120, "smoothing_keeps_every_write", || {
+        type Bend = fn(&mut DbOptions);
+        let smoothings: [Bend; 5] = [
+            |options| options.flush_progress_credit = true,
+            |options| options.desync_write_buffers = true,
+            |options| options.strict_flush_priority = true,
+            |options| options.smooth_writes = true,
+            |options| {
+                options.flush_progress_credit = true;
+                options.desync_write_buffers = true;
+                options.strict_flush_priority = true;
+                options.smooth_writes = true;
+            },
+        ];
+        for (number, smooth) in smoothings.into_iter().enumerate() {
+            let fs = SimFs::new(number as u64);
+            let mut options = options(&fs);
+            options.column_family.level0_file_num_compaction_trigger = 2;
+            smooth(&mut options);
+            let db = Db::open(DB, options).unwrap();
+            std::thread::scope(|scope| {
+                for thread in 0..3_u64 {
+                    let db = &db;
+                    scope.spawn(move || {
+                        for count in 0..500_u64 {
+                            db.put((thread << 32 | count).to_be_bytes(), [7; 1_000]).expect("a write");
+                        }
+                    });
+                }
+            });
+            for thread in 0..3_u64 {
+                for count in 0..500_u64 {
+                    assert!(db.get((thread << 32 | count).to_be_bytes()).unwrap().is_some());
+                }
+            }
+            let statistics = db.statistics();
+            assert!(statistics.flushes > 0);
+            db.close().unwrap();
+        }
+    });
+}
