@@ -151,7 +151,7 @@ fn tables_without_a_level_are_read_in_the_right_order() {
         family.level_compaction_dynamic_level_bytes = false;
         let db = Db::open(DB, leveled).map_err(|error| error.to_string())?;
         let mut map = Map::new();
-        for round in 0..40 {
+        for round in 0.. {
             // A narrow range now and then, so that few tables of a level take part in a compaction.
             let (first, width) = if rng.chance(50) { (rng.below(280), 20) } else { (0, 300) };
             for _ in 0..80 {
@@ -161,11 +161,18 @@ fn tables_without_a_level_are_read_in_the_right_order() {
                 map.insert(key, value);
             }
             db.flush().map_err(|error| error.to_string())?;
-        }
-        db.wait_for_background_work().map_err(|error| error.to_string())?;
-        let levels = db.level_stats(&db.default_column_family()).map_err(|error| error.to_string())?;
-        if levels.iter().filter(|level| level.files > 0).count() < 2 {
-            return Err(format!("too flat: {levels:?}"));
+            if round < 40 {
+                continue;
+            }
+            // How compactions meet the writes decides the shape: now and then all of it has just sunk into one level.
+            db.wait_for_background_work().map_err(|error| error.to_string())?;
+            let levels = db.level_stats(&db.default_column_family()).map_err(|error| error.to_string())?;
+            if levels.iter().filter(|level| level.files > 0).count() >= 2 {
+                break;
+            }
+            if round == 80 {
+                return Err(format!("too flat: {levels:?}"));
+            }
         }
         db.close().map_err(|error| error.to_string())?;
         drop(db);
