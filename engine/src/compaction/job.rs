@@ -21,11 +21,9 @@ use crate::filename::sst_path;
 use crate::iter::InternalIterator;
 use crate::iter::level::LevelIter;
 use crate::iter::merging::MergingIterator;
+use crate::jobs::Stride;
 use crate::key::{SequenceNumber, ValueType, make_internal, split_internal, unpack_trailer};
 use crate::version::FileMeta;
-
-/// Entries between two looks at [`JobContext::go_on`].
-const POLL_INTERVAL: u64 = 1024;
 
 /// What a job needs beside its compaction.
 pub(crate) struct JobContext<'a, O, F> {
@@ -139,6 +137,8 @@ where
     let mut gc = Gc::new(context.snapshots);
     let mut below = compaction.below();
     let mut writer = OutputWriter::new(compaction, context.outputs);
+    (context.go_on)()?;
+    let mut stride = Stride::default();
     let (mut entries_in, mut hidden, mut spent_tombstones) = (0, 0, 0);
     let mut key_begun = false; // an entry of the present user key has been written
     while merged.valid() {
@@ -154,7 +154,7 @@ where
             }
             key_begun = false;
         }
-        if entries_in % POLL_INTERVAL == 0 {
+        if stride.is_complete(key.len() + merged.value().len()) {
             (context.go_on)()?;
         }
         entries_in += 1;

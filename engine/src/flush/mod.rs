@@ -9,17 +9,15 @@ use crate::compaction::gc::{Fate, Gc};
 use crate::error::{Corruption, Error, Result};
 use crate::iter::InternalIterator;
 use crate::iter::merging::MergingIterator;
+use crate::jobs::Stride;
 use crate::key::{SequenceNumber, split_internal, unpack_trailer};
 use crate::memtable::Memtable;
 use crate::sst::SstWriter;
 
-/// Entries between two looks at `go_on`.
-const POLL_INTERVAL: u64 = 1024;
-
 /// Merges `memtables` (newest first) into `table`, leaving out versions that no snapshot of `snapshots` and no later
 /// reader can see. Entries written come back.
 ///
-/// `go_on` is asked every so many entries, with no lock held, and told how many bytes the table has; an error of it ends the
+/// `go_on` is asked once in a [`Stride`], with no lock held, and told how many bytes the table has; an error of it ends the
 /// flush.
 pub(crate) fn build_l0(
     memtables: &[Arc<Memtable>],
@@ -29,7 +27,7 @@ pub(crate) fn build_l0(
 ) -> Result<u64> {
     let mut merged = MergingIterator::new(memtables.iter().map(|memtable| memtable.iter()).collect());
     let mut gc = Gc::new(snapshots);
-    let (mut looked_at, mut written) = (0_u64, 0);
+    let (mut stride, mut written) = (Stride::default(), 0);
     merged.seek_to_first()?;
     while merged.valid() {
         let key = merged.key();
@@ -40,8 +38,7 @@ pub(crate) fn build_l0(
             table.add(key, merged.value())?;
             written += 1;
         }
-        looked_at += 1;
-        if looked_at % POLL_INTERVAL == 0 {
+        if stride.is_complete(key.len() + merged.value().len()) {
             go_on(table.file_size())?;
         }
         merged.next()?;

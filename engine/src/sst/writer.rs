@@ -18,8 +18,10 @@ use crate::error::{Error, Result};
 use crate::key::{SequenceNumber, ValueType, pack_trailer, split_internal, unpack_trailer};
 use crate::sync::forbid_held_locks;
 
-/// The output goes to the file in pieces of this many bytes: the size from which direct writes reach the device's speed.
-const CHUNK_LEN: usize = 1 << 20;
+/// The output goes to the file in pieces of this many bytes. Direct: the size from which the device's speed is reached.
+const DIRECT_CHUNK_LEN: usize = 1 << 20;
+/// Through the page cache: a copy that no other thread waits long for, since the kernel may not let go of the processor within.
+const BUFFERED_CHUNK_LEN: usize = 128 << 10;
 /// Most bytes of one entry: with them and its overhead a block stays below 4 GiB.
 const ENTRY_LEN_MAX: u64 = (4 << 30) - (64 << 10);
 /// The index is read as a whole, so long runs cost nothing.
@@ -69,7 +71,8 @@ impl SstWriter {
         forbid_held_locks("create a table");
         let made = if options.direct { fs.create_direct(&path) } else { fs.create(&path) };
         let file = made.map_err(|error| Error::io("create", &path, error))?;
-        let output = Output { file, path, unique_id, chunk: Chunk::new(), written: 0 };
+        let chunk = Chunk::new(if options.direct { DIRECT_CHUNK_LEN } else { BUFFERED_CHUNK_LEN });
+        let output = Output { file, path, unique_id, chunk, written: 0 };
         Ok(Self {
             output,
             block: BlockBuilder::new(options.restart_interval),
@@ -297,19 +300,21 @@ impl Output {
     }
 }
 
-/// [`CHUNK_LEN`] bytes at an address that direct writes may begin at.
+/// Bytes for one write, at an address that direct writes may begin at.
 struct Chunk {
     /// What lies before the aligned address, then the bytes. It never grows beyond its first capacity, so it never moves.
     memory: Vec<u8>,
     begin: usize,
+    /// Bytes that it takes.
+    len: usize,
 }
 
 impl Chunk {
-    fn new() -> Self {
-        let mut memory = Vec::<u8>::with_capacity(CHUNK_LEN + DIRECT_ALIGNMENT);
+    fn new(len: usize) -> Self {
+        let mut memory = Vec::<u8>::with_capacity(len + DIRECT_ALIGNMENT);
         let begin = memory.as_ptr().align_offset(DIRECT_ALIGNMENT);
         memory.resize(begin, 0);
-        Self { memory, begin }
+        Self { memory, begin, len }
     }
 
     fn bytes(&self) -> &[u8] {
@@ -317,12 +322,12 @@ impl Chunk {
     }
 
     fn is_full(&self) -> bool {
-        self.bytes().len() == CHUNK_LEN
+        self.bytes().len() == self.len
     }
 
     /// Takes as many of the bytes as fit; the others come back.
     fn fill<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let (fitting, others) = bytes.split_at(bytes.len().min(CHUNK_LEN - self.bytes().len()));
+        let (fitting, others) = bytes.split_at(bytes.len().min(self.len - self.bytes().len()));
         self.memory.extend_from_slice(fitting);
         others
     }

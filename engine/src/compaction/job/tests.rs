@@ -145,11 +145,11 @@ fn a_failed_job_leaves_nothing() {
     }
 }
 
-/// A running job asks every 1024 entries whether to go on, and ends in the middle if not.
+/// A running job asks at its start and after each stride whether to go on, and ends in the middle if not.
 #[test]
 fn a_running_job_is_stopped() {
     let tables = MemTables::default();
-    let many: Entries = (0..5_000).map(|n| entry(format!("{n:05}").as_bytes(), 1, None)).collect();
+    let many: Entries = (0..30_000).map(|n| entry(format!("{n:05}").as_bytes(), 1, None)).collect();
     let version = Arc::new(Version::from_levels(vec![vec![tables.insert(1, many)], Vec::new()]));
     let compaction = pick(&version, 1000);
     let asked = AtomicU64::new(0);
