@@ -14,15 +14,16 @@ use crate::compaction::job::{self, JobContext};
 use crate::compaction::leveled::Picker;
 use crate::compaction::manual::{BottomLevel, ManualCompaction, ManualStep};
 use crate::compaction::output::SstOutputs;
-use crate::compaction::score::Score;
+use crate::compaction::score::{LevelTargets, Score};
 use crate::env::{thread_cpu_micros, total_memory};
 use crate::error::{Error, Result};
 use crate::event::{CompactionCompleted, Event};
 use crate::iter::level::open_through;
 use crate::manifest::{FamilyEdit, VersionEdit};
-use crate::options::TableWrites;
+use crate::options::{ColumnFamilyOptions, TableWrites};
 use crate::sst::{BlockRead, SstOptions};
 use crate::stats::LevelWork;
+use crate::version::Version;
 use crate::version::super_version::SuperVersion;
 
 /// Longest time that a compaction gives way to flushes between two pieces of its work, in nanoseconds.
@@ -223,13 +224,33 @@ impl Shared {
             TableWrites::Buffered => false,
             TableWrites::Direct => true,
             TableWrites::Auto => {
-                let pressed = || {
-                    let score = Score::new(&family.pin().version, &family.options());
-                    self.pressure.slows_writers() || score.compaction_pressure(&family.options())
-                };
-                level > 0 && self.table_bytes() > total_memory() / 64 && pressed()
+                let (version, options) = (&family.pin().version, family.options());
+                let score = Score::new(version, &options);
+                let pressed = || self.pressure.slows_writers() || score.compaction_pressure(&options);
+                level > 0
+                    && self.table_bytes() > total_memory() / 64
+                    && pressed()
+                    && !self.is_read_again_soon(version, &options, score.targets(), level)
             }
         }
+    }
+
+    /// Whether `level` is the base level, each compaction of L0 rewrites more than twice what it brings, and such levels of
+    /// all families fit into a quarter of the machine's memory.
+    fn is_read_again_soon(
+        &self,
+        version: &Version,
+        options: &ColumnFamilyOptions,
+        targets: &LevelTargets,
+        level: usize,
+    ) -> bool {
+        let batch = (options.write_buffer_size as u64)
+            .saturating_mul(options.level0_file_num_compaction_trigger.into());
+        let base = version.level_bytes(level);
+        let families = self.families.all().len() as u64;
+        level == targets.base_level()
+            && base > batch.saturating_mul(2)
+            && base.saturating_mul(families) < total_memory() / 4
     }
 
     /// Bytes of all tables of all families.

@@ -31,7 +31,8 @@ pub enum TableWrites {
     /// Through the page cache, so that reads find them there; but a compaction into L1 or below writes past it
     /// ([`Direct`](Self::Direct)) while both hold: writers are slowed or soon will be, and the database has outgrown a sixty-fourth
     /// of the machine's memory. Then disk and processors are what is short, and a buffered byte costs several times the
-    /// processor time of a direct one.
+    /// processor time of a direct one. A base level that is more than twice what a compaction of L0 brings stays in the
+    /// page cache while such levels fit into a quarter of the memory: it is read again at once, and the disk is spared that.
     #[default]
     Auto,
     /// Always through the page cache.
@@ -120,7 +121,9 @@ pub struct DbOptions {
     /// Whether running compactions wait while writers are slowed and a flush is queued or running. Default: false.
     pub strict_flush_priority: bool,
     /// Whether a governor holds writers to the rate that flushes and compactions sustain over some 20 s, measured, while they
-    /// press for more: steadier at about the same mean. Only lowers the rate; silent while writers bring less.
+    /// press for more. Only lowers the rate; silent while writers bring less. A database that has not compacted yet is granted
+    /// 22 % of what its flushes write alone, then slowly more: even from the first second, and slower than it could be while
+    /// the tree is small.
     ///
     /// Default: false.
     pub smooth_writes: bool,
