@@ -5,15 +5,19 @@
 //! while writers bring less than that.
 //!
 //! ```text
-//!   D  bytes flushed / time that flushes were busy * flushers          what memory can drain
-//!   C  bytes that left L0 / time that L0 was above its comfort mark    what compaction can drain
-//!   u  min(D, C * (2 - 1.5 * fullness of L0)) + (0.45 Q - m) / Tc - max(0, m - 0.62 Q) / 1 s
+//!   D  bytes flushed / time that flushes were busy * flushers          what memory can drain; P its highest value
+//!   C  bytes that left L0 / time                                       what compaction drained
+//!   f  fullness of L0: 0 at its comfort mark, 1 where it begins to delay, at most 1.2
+//!   u  min(D, max(C * (1.5 - f), 0.22 P * (1 - 4 f))) + towards - max(0, m - 0.7 Q) / 1 s
 //! ```
 //!
-//! `m` is what counts as pressure, `Q` the quota, fullness 0 at L0's comfort mark and 1 where L0 itself begins to delay. Until
-//! compactions have run, `C` is taken for half of `D`. The first correction adds to the rate only where memory is the
-//! bottleneck. It slews by at most 5 % in 100 ms. Averages fade over 20 s; that long is the point: an average over one
-//! second copies the noise.
+//! `m` is what counts as pressure, `Q` the quota; `towards` is (0.45 Q - m) / Tc where memory is the bottleneck, else 0.
+//!
+//! In the steady state what leaves L0 is what was admitted, so `C (1.5 - f)` integrates: it raises the rate while L0 is less
+//! than half full and lowers it above. While L0 is empty nothing is known of compactions. A tree that grows costs ever more of
+//! them for each byte, and an empty one next to nothing, so the rate begins low: at 22 % of what flushes write when little
+//! else runs. It rises by 0.5 % and falls by 5 % in a second, faster only where memory or L0 run full: an average over one second
+//! would copy the noise.
 //!
 //! Pure: whoever measures hands the numbers in. What a rate does to writers is not known here.
 
@@ -23,13 +27,21 @@ use std::time::Duration;
 const DRAIN_WINDOW: f64 = 20.0;
 /// How long an arrival counts, in seconds.
 const ARRIVAL_WINDOW: f64 = 1.0;
-/// Seconds for which the guess of what compaction drains counts against what was measured.
-const GUESS_WEIGHT: f64 = 2.0;
-/// Largest change of the rate in a second, as a part of it: 5 % in 100 ms.
-const SLEW: f64 = 0.5;
+/// Part of the best drain that is admitted while L0 is empty.
+const START: f64 = 0.22;
+/// Fullness of L0 at which as much is admitted as leaves it.
+const SET_POINT: f64 = 0.5;
+/// Largest changes of the rate in a second, as parts of it; the last where memory or L0 run full.
+const RISE: f64 = 0.005;
+const FALL: f64 = 0.05;
+/// What the rise gains for each multiple of the rate by which the target lies above one and a half of it: a hindrance is over.
+const CATCH_UP: f64 = 0.1;
+const URGENT_FALL: f64 = 0.5;
+/// Part of the quota above which memory runs full.
+const FULL: f64 = 0.7;
 /// Writers must press for so long before it engages, and need less for so long before it lets go, in seconds.
 const ENGAGE_AFTER: f64 = 0.2;
-const RELEASE_AFTER: f64 = 0.5;
+const RELEASE_AFTER: f64 = 2.0;
 
 /// What a database looks like at one moment. Bytes and times are totals since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -52,11 +64,24 @@ pub struct GovernorSignals {
     pub arrived: u64,
 }
 
+impl GovernorSignals {
+    fn is_urgent(&self) -> bool {
+        self.l0_fullness > 1.0 || self.used as f64 > FULL * self.quota as f64
+    }
+
+    /// Whether the rate has had time to settle: twice the quota was flushed.
+    fn is_past_start(&self) -> bool {
+        self.flushed / 2 >= self.quota
+    }
+}
+
 /// The law, and the averages that it needs.
 #[derive(Debug, Clone, Default)]
 pub struct Governor {
     last: Option<GovernorSignals>,
     drain: Average,
+    /// The highest drain seen: that of flushes that had the machine for themselves.
+    best_drain: f64,
     sunk: Average,
     arrivals: Average,
     /// For how long writers have pressed against the sustainable rate, or needed less than the rate.
@@ -99,10 +124,7 @@ impl Governor {
         let busy = now.flush_busy.saturating_sub(before.flush_busy).as_secs_f64();
         self.drain.add(now.flushed.saturating_sub(before.flushed), busy, DRAIN_WINDOW);
         self.arrivals.add(now.arrived.saturating_sub(before.arrived), seconds, ARRIVAL_WINDOW);
-        let left = now.left_l0.saturating_sub(before.left_l0);
-        if left > 0 || now.l0_fullness > 0.0 {
-            self.sunk.add(left, seconds, DRAIN_WINDOW);
-        }
+        self.sunk.add(now.left_l0.saturating_sub(before.left_l0), seconds, DRAIN_WINDOW);
         let sustained = self.sustained(&now).filter(|_| now.quota > 0);
         let (Some(sustained), Some(arriving)) = (sustained, self.arrivals.rate()) else {
             self.rate = None;
@@ -111,10 +133,12 @@ impl Governor {
         self.engage_or_release(&now, sustained.rate, arriving, seconds);
         let target = sustained.corrected(&now).max(0.1 * sustained.drain);
         self.rate = self.rate.map(|rate| {
-            if rate == 0.0 {
+            let fall = if now.is_urgent() { URGENT_FALL } else { FALL };
+            if rate == 0.0 || !now.is_past_start() {
                 target
             } else {
-                target.clamp(rate * (1.0 - SLEW * seconds), rate * (1.0 + SLEW * seconds))
+                let rise = RISE + CATCH_UP * (target / rate - 1.5).max(0.0);
+                target.clamp(rate * (1.0 - fall * seconds), rate * (1.0 + rise * seconds))
             }
         });
         self.rate.map(|rate| rate as u64)
@@ -133,12 +157,15 @@ impl Governor {
         }
     }
 
-    fn sustained(&self, now: &GovernorSignals) -> Option<Sustained> {
+    fn sustained(&mut self, now: &GovernorSignals) -> Option<Sustained> {
         let drain = self.drain.rate()? * f64::from(now.flushers);
-        let guessed = drain / 2.0 * GUESS_WEIGHT;
-        let sunk = (self.sunk.bytes + guessed) / (self.sunk.seconds + GUESS_WEIGHT);
-        let compacted = sunk * (2.0 - 1.5 * now.l0_fullness.clamp(0.0, 1.2));
-        Some(Sustained { drain, rate: drain.min(compacted) })
+        self.best_drain = self.best_drain.max(drain);
+        let fullness = now.l0_fullness.clamp(0.0, 1.2);
+        let sunk = self.sunk.rate().filter(|_| now.is_past_start()).unwrap_or(0.0);
+        let compacted = sunk * (1.0 + SET_POINT - fullness);
+        let empty = if now.is_past_start() { 1.0 - 4.0 * fullness } else { 1.0 };
+        let granted = START * self.best_drain * empty;
+        Some(Sustained { drain, rate: drain.min(compacted.max(granted)) })
     }
 }
 
@@ -155,10 +182,9 @@ impl Sustained {
         let (used, quota) = (now.used as f64, now.quota as f64);
         // Twice the time in which the drain empties the quota: long enough to smooth, short enough for the buffer.
         let settles_in = (2.0 * quota / self.drain.max(1.0)).clamp(0.3, 20.0);
-        let towards = (0.45 * quota - used) / settles_in;
         let memory_is_the_bottleneck = self.rate >= self.drain;
-        let towards = if memory_is_the_bottleneck { towards } else { towards.min(0.0) };
-        self.rate + towards - (used - 0.62 * quota).max(0.0)
+        let towards = if memory_is_the_bottleneck { (0.45 * quota - used) / settles_in } else { 0.0 };
+        self.rate + towards - (used - FULL * quota).max(0.0)
     }
 }
 

@@ -5,7 +5,7 @@ use super::*;
 const MB: f64 = 1e6;
 const STEP: f64 = 0.01;
 
-/// One writer, one flusher whose speed is disturbed, memory that is freed when a flush of 8 MB ends.
+/// One writer, one flusher whose speed is disturbed, memory that is freed when a flush of 8 MB ends; compactions keep up.
 struct Model {
     quota: f64,
     used: f64,
@@ -38,6 +38,7 @@ impl Model {
                 self.signals.flush_busy += Duration::from_secs_f64(STEP);
                 self.signals.flushed += (drain(time) * STEP) as u64;
             }
+            self.signals.left_l0 = self.signals.flushed;
             while self.flushing >= memtable {
                 self.flushing -= memtable;
                 self.used -= memtable;
@@ -53,9 +54,9 @@ impl Model {
         }
     }
 
-    /// Mean and coefficient of variation without the first 30 s.
+    /// Mean and coefficient of variation without the first 600 s, in which the rate rises.
     fn steadiness(&self) -> (f64, f64) {
-        let kept = &self.seconds[30..];
+        let kept = &self.seconds[600..];
         let mean = kept.iter().sum::<f64>() / kept.len() as f64;
         let variance = kept.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / kept.len() as f64;
         (mean, variance.sqrt() / mean)
@@ -68,7 +69,7 @@ fn a_disturbed_drain_is_smoothed() {
     let drain = |time: f64| 260.0 * MB * if time % 8.0 < 2.0 { 0.4 } else { 1.2 };
     let of = |governor| {
         let mut model = Model::new(1073.0 * MB);
-        model.run(160.0, drain, governor);
+        model.run(800.0, drain, governor);
         assert!(model.used < model.quota);
         model.steadiness()
     };
@@ -99,10 +100,33 @@ fn after(steps: u64, arriving: u64, fullness: f64, left_l0: u64) -> Option<u64> 
     run.last().flatten()
 }
 
-/// Below what can be sustained it is silent, however long.
+/// Below where it begins it is silent, however long.
 #[test]
-fn it_is_silent_below_the_drain() {
-    assert_eq!(after(3_000, 1_700_000, 0.0, 1_700_000), None);
+fn it_is_silent_below_its_start() {
+    assert_eq!(after(3_000, 350_000, 0.0, 350_000), None);
+}
+
+/// Something held everything up for a while: then it rises faster than otherwise.
+#[test]
+fn it_catches_up() {
+    let mut governor = Governor::new();
+    let step = Duration::from_millis(10);
+    let mut signals = busy(0, 0, 0.2, 0);
+    let mut go = |steps, fullness, left_l0| {
+        let rates = (0..steps).map(|_| {
+            signals.arrived += 3_000_000;
+            signals.flushed += 2_000_000;
+            signals.flush_busy += step;
+            signals.left_l0 += left_l0;
+            signals.l0_fullness = fullness;
+            governor.step(signals, step).unwrap_or(0)
+        });
+        rates.last().unwrap()
+    };
+    let before = go(6_000, 0.5, 1_000_000);
+    let held_up = go(200, 1.2, 0);
+    assert!(held_up < before / 2, "{held_up} of {before}");
+    assert!(go(2_000, 0.2, 1_000_000) > before / 4 * 3);
 }
 
 /// Above it, it engages within a quarter of a second, not at once.
@@ -112,13 +136,22 @@ fn it_engages_under_pressure() {
     assert!(after(25, 3_000_000, 0.5, 0).is_some());
 }
 
+/// While nothing is known of compactions, 22 % of what a flush writes; then it rises, but slowly.
+#[test]
+fn it_begins_low() {
+    let start = after(90, 3_000_000, 0.0, 0).unwrap();
+    assert_eq!(start, 44_000_000);
+    let later = after(1_100, 3_000_000, 0.0, 440_000).unwrap();
+    assert!((46_000_000..47_000_000).contains(&later), "{later}");
+}
+
 /// The fuller L0, the less, for the same drain.
 #[test]
 fn a_fuller_l0_means_less() {
-    let rates = [0.2, 0.6, 1.0].map(|fullness| after(2_000, 3_000_000, fullness, 1_000_000).unwrap());
+    let rates = [0.2, 0.6, 1.0].map(|fullness| after(10_000, 3_000_000, fullness, 1_000_000).unwrap());
     assert!(rates[0] > rates[1] && rates[1] > rates[2], "{rates:?}");
-    // Two thirds full: what leaves L0, 100 MB/s.
-    let level = after(6_000, 3_000_000, 2.0 / 3.0, 1_000_000).unwrap();
+    // Half full: what leaves L0, 100 MB/s.
+    let level = after(10_000, 3_000_000, 0.5, 1_000_000).unwrap();
     assert!((90_000_000..=110_000_000).contains(&level), "{level}");
 }
 
@@ -132,7 +165,7 @@ fn it_lets_go() {
     }
     assert!(governor.rate.is_some());
     let mut signals = busy(100, 3_000_000, 0.0, 1_000_000);
-    for _ in 0..300 {
+    for _ in 0..600 {
         signals.arrived += 100_000;
         governor.step(signals, step);
     }
