@@ -244,8 +244,8 @@ impl Shared {
         targets: &LevelTargets,
         level: usize,
     ) -> bool {
-        let batch = (options.write_buffer_size as u64)
-            .saturating_mul(options.level0_file_num_compaction_trigger.into());
+        let batch =
+            options.write_buffer_size.saturating_mul(options.level0_file_num_compaction_trigger.into());
         let base = version.level_bytes(level);
         let families = self.families.all().len() as u64;
         level == targets.base_level()
