@@ -76,6 +76,7 @@ pub(super) fn open(
     let is_new = is_new && !look_for_database(&*fs, dir, &options)?; // as it is now that nobody else changes it
     let info_log = Arc::new(InfoLog::create(&*fs, dir, Arc::clone(&options.clock)));
     info_log.info(&format!("SluiceDB version: {}", env!("CARGO_PKG_VERSION")));
+    info_log.info(&format!("Git sha {}", option_env!("SLUICEDB_GIT_SHA").unwrap_or("unknown")));
 
     // 4. The manifest.
     let (mut state, torn) = if is_new { (new_state(&*fs), 0) } else { read_manifest(&*fs, dir)? };
