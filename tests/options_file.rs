@@ -71,7 +71,7 @@ fn a_crash_leaves_the_old_or_the_new_one() {
     for call in 1..100 {
         let fs = SimFs::new(7);
         let db = Db::open(DB, options(&fs)).expect("a new database");
-        fs.crash_at(call, CrashMode::KeepSome, call);
+        fs.crash_at(call, CrashMode::Keep { percent: 50 }, call);
         db.set_db_options(&[("delay_start_percent", "40")]).expect("a change");
         let image = fs.take_image();
         let found = image.clone().unwrap_or_else(|| fs.crash(CrashMode::DropUnsynced, call));

@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use super::{Db, Shared};
+use crate::column_family::ColumnFamily;
 use crate::env::{FileSystem, read_all};
 use crate::error::{Error, Result};
 use crate::filename::{OPTIONS, OPTIONS_TMP};
@@ -79,12 +80,9 @@ impl Shared {
         }
         let _one_at_a_time = self.options_file.lock();
         let families = self.families.all();
-        let mut stored = StoredOptions::default();
-        stored.db = self.db_options();
-        stored.families = families
-            .iter()
-            .map(|family| (family.name().to_owned(), (*family.data.options()).clone()))
-            .collect();
+        let options_of = |family: &ColumnFamily| (family.name().to_owned(), (*family.options()).clone());
+        let stored =
+            StoredOptions { db: self.db_options(), families: families.iter().map(options_of).collect() };
         if let Err(error) = replace(&*self.fs, &self.dir, stored.to_text().as_bytes()) {
             self.info_log.error(&format!("OPTIONS is not up to date, and nothing depends on it: {error}"));
         }

@@ -318,11 +318,13 @@ mod tests {
         stored.db.table_writes = TableWrites::Direct;
         stored.db.read_mode = ReadMode::Pread;
         stored.db.recovery_mode = RecoveryMode::Absolute;
-        let mut family = ColumnFamilyOptions::default();
-        family.compression = Compression::None;
-        family.memtable_rep = MemtableRepKind::CrossbeamSkipList;
-        family.bloom_bits_per_key = 7.25;
-        family.max_bytes_for_level_multiplier = 3.1;
+        let mut family = ColumnFamilyOptions {
+            compression: Compression::None,
+            memtable_rep: MemtableRepKind::CrossbeamSkipList,
+            bloom_bits_per_key: 7.25,
+            max_bytes_for_level_multiplier: 3.1,
+            ..ColumnFamilyOptions::default()
+        };
         for name in ["default", "", "two words", "\"]\\n", "line\nbreak\r", "\u{3b1}\u{3b2} # x=y"] {
             stored.families.push((name.to_owned(), family.clone()));
             family.write_buffer_size += 1;
@@ -409,8 +411,8 @@ mod tests {
     /// Method: a valid text with every byte in turn replaced, cut, or doubled.
     #[test]
     fn hostile_text_never_panics() {
-        let mut stored = StoredOptions::default();
-        stored.families.push(("a\"b".to_owned(), ColumnFamilyOptions::default()));
+        let families = vec![("a\"b".to_owned(), ColumnFamilyOptions::default())];
+        let stored = StoredOptions { families, ..StoredOptions::default() };
         let text = stored.to_text();
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
             let _ = StoredOptions::from_text(text.get(..at).unwrap_or_default());

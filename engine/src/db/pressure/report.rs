@@ -156,18 +156,19 @@ impl Pressure {
         let tally: Tally = self.client.tally();
         let of = |kind| {
             let part = tally.cause(kind);
-            let mut stalls = CauseStalls::default();
-            (stalls.delays, stalls.stops) = (part.delays, part.stops);
-            (stalls.delay_micros, stalls.stop_micros) =
-                (part.delayed_nanos / 1000, part.stopped_nanos / 1000);
-            stalls
+            CauseStalls {
+                delays: part.delays,
+                stops: part.stops,
+                delay_micros: part.delayed_nanos / 1000,
+                stop_micros: part.stopped_nanos / 1000,
+            }
         };
-        let mut stalls = StallStatistics::default();
-        stalls.l0_files = of(SourceKind::L0);
-        stalls.memtables = of(SourceKind::MemtableCount);
-        stalls.pending_compaction = of(SourceKind::PendingCompactionBytes);
-        stalls.write_buffer_manager = of(SourceKind::WriteBufferManager);
-        stalls
+        StallStatistics {
+            l0_files: of(SourceKind::L0),
+            memtables: of(SourceKind::MemtableCount),
+            pending_compaction: of(SourceKind::PendingCompactionBytes),
+            write_buffer_manager: of(SourceKind::WriteBufferManager),
+        }
     }
 
     /// Sets the counts of the family's `Write Stall (count)` line back to 0.
