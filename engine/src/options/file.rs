@@ -256,7 +256,6 @@ fn read<T>(table: &[Named<T>], options: &mut T, name: &str, value: &str) -> Resu
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test says where by itself")]
 mod tests {
     use std::time::Duration;
 
