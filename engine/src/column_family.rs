@@ -186,6 +186,10 @@ impl FamilyData {
         self.work.lock().clone()
     }
 
+    pub(crate) fn forget_work(&self) {
+        self.work.lock().clear();
+    }
+
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }

@@ -67,7 +67,7 @@ mod wal;
 pub use batch::{WriteBatch, WriteError};
 pub use cache::BlockCache;
 pub use column_family::ColumnFamily;
-pub use db::{Db, DurableSubscription, LevelStats, RecentWrite, WalLock, WriteTicket};
+pub use db::{Db, DurableSubscription, LevelStats, RecentWrite, WalLock, WriteTicket, prometheus_text};
 pub use env::{
     Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
 };
@@ -77,7 +77,7 @@ pub use iter::db_iter::DbIterator;
 pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
 pub use options::{
     ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, FlushOptions, MemtableRepKind,
-    ReadMode, ReadOptions, RecoveryMode, TableWrites, WriteOptions,
+    ReadMode, ReadOptions, RecoveryMode, StoredOptions, TableWrites, WriteOptions,
 };
 pub use rate_limiter::{IoPriority, RateLimiter};
 pub use repair::RepairReport;
@@ -93,5 +93,5 @@ pub use sluicedb_wbm::{
     WriteBufferManager,
 };
 pub use snapshot::Snapshot;
-pub use stats::StatisticsSnapshot;
+pub use stats::{CauseStalls, HistogramSummary, StallStatistics, StatisticsSnapshot};
 pub use verify::VerifyReport;

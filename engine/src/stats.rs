@@ -1,14 +1,18 @@
 //! Counters of what the database did, and [`StatisticsSnapshot`], a copy of them all.
 //!
-//! Plain relaxed counters: nobody decides anything by them. How they are shown is not known here.
+//! Plain relaxed counters: nobody decides anything by them. How they are shown is not known here: Prometheus text is
+//! `db/prometheus.rs`'s, RocksDB's lines are `db/stats_text.rs`'s.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sync::Mutex;
 
 mod histogram;
+mod stalls;
 
-pub(crate) use histogram::{Histogram, HistogramSummary};
+pub(crate) use histogram::Histogram;
+pub use histogram::HistogramSummary;
+pub use stalls::{CauseStalls, StallStatistics};
 
 macro_rules! statistics {
     (
@@ -21,6 +25,9 @@ macro_rules! statistics {
             $(pub(crate) $name: Counter,)+
             /// Microseconds that each write waited for the brake; writes that did not wait are not in it.
             pub(crate) write_stall: Histogram,
+            /// Microseconds that each flush, and each compaction, took.
+            pub(crate) flush_times: Histogram,
+            pub(crate) compaction_times: Histogram,
         }
 
         /// What the database did since it was opened.
@@ -29,12 +36,36 @@ macro_rules! statistics {
         pub struct StatisticsSnapshot {
             $($(#[doc = $doc])+ pub $name: u64,)+
             $($(#[doc = $kept_doc])+ pub $kept: u64,)+
+            /// Writers' time delayed and stopped, by cause.
+            pub stalls: StallStatistics,
+            /// Microseconds that each write waited for the brake; writes that did not wait are not in it.
+            pub write_stall: HistogramSummary,
+            /// Microseconds that each flush took.
+            pub flush_times: HistogramSummary,
+            /// Microseconds that each compaction took.
+            pub compaction_times: HistogramSummary,
+        }
+
+        impl StatisticsSnapshot {
+            /// Every counter: its name, what it counts, and where it stands.
+            pub(crate) fn counters(&self) -> Vec<(&'static str, &'static str, u64)> {
+                vec![
+                    $((stringify!($name), concat!($($doc),+), self.$name),)+
+                    $((stringify!($kept), concat!($($kept_doc),+), self.$kept),)+
+                ]
+            }
         }
 
         impl Statistics {
             /// A copy of all counters; what is kept elsewhere is for the caller to fill in.
             pub(crate) fn snapshot(&self) -> StatisticsSnapshot {
-                StatisticsSnapshot { $($name: self.$name.get(),)+ ..StatisticsSnapshot::default() }
+                StatisticsSnapshot {
+                    $($name: self.$name.get(),)+
+                    write_stall: self.write_stall.summary(),
+                    flush_times: self.flush_times.summary(),
+                    compaction_times: self.compaction_times.summary(),
+                    ..StatisticsSnapshot::default()
+                }
             }
         }
     };
@@ -188,6 +219,13 @@ impl Counter {
 pub(crate) struct Last<T>(Mutex<T>);
 
 impl<T> Last<T> {
+    pub(crate) fn get(&self) -> T
+    where
+        T: Copy,
+    {
+        *self.0.lock()
+    }
+
     /// Remembers `now`; what was remembered before comes back.
     pub(crate) fn replace(&self, now: T) -> T {
         std::mem::replace(&mut *self.0.lock(), now)

@@ -3,7 +3,7 @@
 //! No engine lock may be held across I/O, a sleep or a wait on another thread. Every lock here counts itself
 //! in a thread-local while it is held; [`forbid_held_locks`], called by each file operation and each long wait,
 //! panics in debug builds and counts in release builds ([`io_under_lock`]) when that count is not zero.
-//! A lock made with [`Mutex::across_io`] is exempt: only the WAL's and the manifest's own are.
+//! A lock made with [`Mutex::across_io`] is exempt: only those of the WAL, of the manifest, and of changes of options are.
 //!
 //! How long locks are held is counted by rank ([`hold_times`]): every hold in debug builds, one of 64 in release builds,
 //! so that a lock costs a look at a thread-local and no look at a clock.

@@ -80,7 +80,7 @@ pub fn run(
     }
     choose_seed(&mut settings, &console);
     if let Some(report) = &json {
-        report.write(&console, &json::system());
+        report.write(&console, &json::system(&settings.bench.db));
         report.write(&console, &json::config(args, &line, &settings));
     }
     let begin = Instant::now();

@@ -49,6 +49,7 @@ pub struct Bench {
     pub ops_between_duration_checks: u64,
     pub seed: u64,
     pub use_existing_db: bool,
+    pub readonly: bool,
     pub num_column_families: usize,
     pub column_family_distribution: Vec<u32>,
     pub num_multi_db: usize,
@@ -77,6 +78,7 @@ pub struct Bench {
     pub slow_usecs: u64,
     pub confidence_interval_only: bool,
     pub all_cfs: bool,
+    pub legacy_stall_line: bool,
     pub stall_abort_seconds: u64,
     pub progress: String,
     pub memtablerep: String,
@@ -105,6 +107,7 @@ impl Default for Bench {
             ops_between_duration_checks: 1000,
             seed: 0,
             use_existing_db: false,
+            readonly: false,
             num_column_families: 1,
             column_family_distribution: Vec::new(),
             num_multi_db: 0,
@@ -133,6 +136,7 @@ impl Default for Bench {
             slow_usecs: 1_000_000,
             confidence_interval_only: false,
             all_cfs: false,
+            legacy_stall_line: false,
             stall_abort_seconds: 0,
             progress: "auto".to_owned(),
             memtablerep: "skip_list".to_owned(),
@@ -266,6 +270,15 @@ fn check_together(settings: &mut Settings, problems: &mut Vec<Problem>) {
     let bench = &mut settings.bench;
     if bench.db.is_empty() {
         bench.db = default_db_path();
+    }
+    if bench.readonly {
+        bench.use_existing_db = true;
+        // A benchmark that wants a fresh database is skipped then.
+        let writer = bench.entries.iter().find(|entry| entry.benchmark.writes() && !entry.benchmark.fresh);
+        if let Some(entry) = writer {
+            let text = format!("--readonly: {} writes to the database", entry.benchmark.name);
+            problems.push(bad("readonly", text));
+        }
     }
     if bench.disable_wal && bench.sync {
         problems

@@ -89,6 +89,7 @@ impl Shared {
         leadership.end();
         self.pressure.register_family(&family.data);
         self.info_log.info(&format!("created column family '{name}' with id {id}"));
+        self.write_options_file();
         Ok(family)
     }
 
@@ -129,6 +130,7 @@ impl Shared {
         self.obsolete.doom(last.version.all_files().map(|(_, file)| Arc::clone(file)));
         drop((last, replaced));
         self.info_log.info(&format!("dropped column family '{}' with id {}", family.name, family.id));
+        self.write_options_file();
         Ok(())
     }
 

@@ -179,6 +179,7 @@ impl Shared {
         self.stats.compaction_entries_read.add(result.entries_in);
         self.stats.compaction_entries_dropped.add(result.entries_dropped);
         self.stats.compaction_micros.add(micros);
+        self.stats.compaction_times.record(micros);
         let read = |lower: bool| {
             let files = compaction.input_files().filter(|(from, _)| (*from == level) == lower);
             files.map(|(_, file)| file.size).sum()

@@ -130,6 +130,7 @@ impl Shared {
         self.stats.flushes.add(1);
         self.stats.flush_bytes_written.add(size);
         self.stats.flush_micros.add(micros);
+        self.stats.flush_times.record(micros);
         family.book(
             0,
             &LevelWork {

@@ -1,7 +1,7 @@
 //! Changing options while the database is open: what is in force, and what follows from a change at once.
 //!
-//! A change is checked as a whole before any of it holds, so it is never half applied. It waits for nothing: writers that
-//! sleep or are parked feel it where they wait. How a text becomes a value is `options/live.rs`'.
+//! A change is checked as a whole before any of it holds, so it is never half applied. It waits for nobody: writers that
+//! sleep or are parked feel it where they wait. Last it is written to OPTIONS. How a text becomes a value is `options/live.rs`'.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,6 +48,7 @@ impl Shared {
         // More, or other, compactions may be due; whoever waits for none to be due looks again.
         self.compaction_bell.ring();
         self.done_bell.ring();
+        self.write_options_file();
         Ok(())
     }
 
@@ -72,9 +73,17 @@ impl Shared {
         self.live.max_total_wal_size.store(next.max_total_wal_size, Ordering::Relaxed); // as above
         self.pressure.change(&next, &given, self.block_cache.as_ref());
         *current = next;
+        drop(current);
         self.info_log.info(&format!("set_db_options: {}", listed(changes)));
         self.purge_bell.ring();
+        self.write_options_file();
         Ok(())
+    }
+
+    /// Notes an option that a call of its own has changed.
+    pub(super) fn note_option(&self, change: impl FnOnce(&mut DbOptions)) {
+        change(&mut self.live.current.lock());
+        self.write_options_file();
     }
 
     fn require_block_cache(&self) -> Result<()> {

@@ -31,8 +31,10 @@ mod live_options;
 mod maintenance;
 mod open;
 mod open_read_only;
+mod options_file;
 mod pools;
 mod pressure;
+mod prometheus;
 mod properties;
 mod queue_report;
 mod read;
@@ -86,6 +88,7 @@ use crate::wal::{SyncTicker, Wal};
 pub(crate) use history::History;
 pub use history::RecentWrite;
 pub(crate) use pressure::FamilyPressure;
+pub use prometheus::prometheus_text;
 pub use properties::LevelStats;
 pub(crate) use stats_text::LastFamilyPrint;
 pub use ticket::WriteTicket;
@@ -153,6 +156,8 @@ pub(crate) struct Shared {
     options: DbOptions,
     /// The same with what was changed since.
     live: LiveOptions,
+    /// Who writes OPTIONS.
+    options_file: Mutex<()>,
     /// Tells databases of this process apart; handles and batches carry it.
     identity: u64,
     fs: Arc<dyn FileSystem>,
@@ -216,6 +221,8 @@ pub(crate) struct Shared {
     /// When it was opened, on its clock, in nanoseconds.
     opened_at: u64,
     last_print: Last<LastDbPrint>,
+    /// What the stats text counts from.
+    stats_base: Last<LastDbPrint>,
     /// What listeners were told last.
     told_job_pressure: Mutex<Option<BackgroundJobPressure>>,
 }
@@ -548,6 +555,7 @@ impl Db {
             return Err(Error::out_of_range("commit_queue_bytes", "at least 4096 bytes", bytes));
         }
         self.shared().pressure.queue().set_capacity(bytes);
+        self.shared().note_option(|options| options.commit_queue_bytes = bytes);
         Ok(())
     }
 
@@ -599,6 +607,7 @@ impl Db {
     pub fn set_wal_sync_interval(&self, interval: Duration) {
         self.shared().sync_ticker.set_interval(interval);
         self.shared().purge_bell.ring();
+        self.shared().note_option(|options| options.wal_sync_interval = interval);
     }
 
     /// Calls `callback` with the durable sequence whenever it has moved, from a background thread, until the returned
@@ -806,6 +815,12 @@ impl Db {
     /// What the database did since it was opened.
     pub fn statistics(&self) -> StatisticsSnapshot {
         self.shared().statistics()
+    }
+
+    /// Has the text of the property `rocksdb.stats` count from now on: uptime, both parts, and their intervals. Counters of
+    /// [`statistics`](Self::statistics), and the manager's own clock in that text, go on.
+    pub fn reset_stats(&self) {
+        self.shared().reset_stats();
     }
 
     /// The manager whose quota its memtables are charged to.

@@ -9,7 +9,7 @@
 //!  7. Begin a fresh log segment, and write a new manifest that says everything, the end of the replayed log included:
 //!     until CURRENT names it, a crash leaves the database as it was.
 //!  8. Remove what is not named any more.
-//!  9. Start the threads.
+//!  9. Write OPTIONS; start the threads.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -76,6 +76,7 @@ pub(super) fn open(
     let is_new = is_new && !look_for_database(&*fs, dir, &options)?; // as it is now that nobody else changes it
     let info_log = Arc::new(InfoLog::create(&*fs, dir, Arc::clone(&options.clock)));
     info_log.info(&format!("SluiceDB version: {}", env!("CARGO_PKG_VERSION")));
+    info_log.info(&format!("Git sha {}", option_env!("SLUICEDB_GIT_SHA").unwrap_or("unknown")));
 
     // 4. The manifest.
     let (mut state, torn) = if is_new { (new_state(&*fs), 0) } else { read_manifest(&*fs, dir)? };
@@ -125,7 +126,7 @@ pub(super) fn open(
     // 8. What is not named any more.
     remove_unnamed(&*fs, dir, &names, &state, &recovered.end.dead, versions.manifest_number(), &info_log);
 
-    // 9. Everything together, and the threads.
+    // 9. Everything together, OPTIONS, and the threads.
     let (block_cache, tables) = open_caches(&fs, dir, &options);
     let shared = assemble(Parts {
         dir,
@@ -152,6 +153,7 @@ pub(super) fn open(
         shared.pressure.register_family(&family.data);
         shared.update_sources(&family.data);
     }
+    shared.write_options_file();
     shared.start_threads().inspect_err(|_| {
         let _ = shared.close(); // ends those that did start
     })?;
@@ -294,10 +296,12 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         stats: Statistics::default(),
         opened_at: options.clock.now_nanos(),
         last_print: Last::default(),
+        stats_base: Last::default(),
         told_job_pressure: Mutex::new(None),
         fs,
         tracked_fs,
         live: LiveOptions::new(&options),
+        options_file: Mutex::across_io(()),
         options,
     });
     // From here on versions die in the background, and who holds one, or a file of one, must ring when

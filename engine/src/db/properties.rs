@@ -8,6 +8,7 @@ use super::Shared;
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::Result;
+use crate::key::split_internal;
 use crate::stats::{HistogramSummary, StatisticsSnapshot};
 use crate::sync::{Rank, hold_times, io_under_lock};
 
@@ -30,18 +31,19 @@ impl Shared {
     pub(super) fn statistics(&self) -> StatisticsSnapshot {
         let (log, cache) = (self.wal.stats(), self.block_cache.as_ref());
         let (delayed, stopped) = self.pressure.stall_micros();
-        let stalls = self.stats.write_stall.summary();
+        let counted = self.stats.snapshot();
         StatisticsSnapshot {
+            stalls: self.pressure.stalls_by_cause(),
             stall_micros: delayed + stopped,
             stall_delay_micros: delayed,
-            write_stalls: stalls.count,
-            write_stall_max_micros: stalls.max,
+            write_stalls: counted.write_stall.count,
+            write_stall_max_micros: counted.write_stall.max,
             wal_bytes_written: log.bytes_written,
             wal_writes: log.writes,
             wal_syncs: log.syncs,
             block_cache_hits: cache.map_or(0, |cache| cache.hits()),
             block_cache_misses: cache.map_or(0, |cache| cache.misses()),
-            ..self.stats.snapshot()
+            ..counted
         }
     }
 
@@ -66,7 +68,11 @@ impl Shared {
         let number: u64 = match name {
             "rocksdb.stats" => return Some(self.stats_text(family)),
             "rocksdb.sstables" => return Some(self.files_text(family)),
-            "rocksdb.db.write.stall" => return Some(self.write_stall_text()),
+            "rocksdb.db.write.stall" => return Some(histogram_text(name, self.stats.write_stall.summary())),
+            "rocksdb.db.flush.micros" => return Some(histogram_text(name, self.stats.flush_times.summary())),
+            "rocksdb.compaction.times.micros" => {
+                return Some(histogram_text(name, self.stats.compaction_times.summary()));
+            }
             "rocksdb.cfstats" => return Some(self.family_stats_text(family)),
             "rocksdb.dbstats" => return Some(self.db_stats_text()),
             "rocksdb.levelstats" => return Some(self.level_stats_text(family)),
@@ -152,22 +158,19 @@ impl Shared {
         Some(number.to_string())
     }
 
-    /// The histogram `rocksdb.db.write.stall`, in microseconds, as RocksDB writes one.
-    fn write_stall_text(&self) -> String {
-        let HistogramSummary { count, sum, max, p50, p99 } = self.stats.write_stall.summary();
-        format!("rocksdb.db.write.stall P50 : {p50} P99 : {p99} P100 : {max} COUNT : {count} SUM : {sum}")
-    }
-
-    /// Every file of every level: number, size, key range.
+    /// Every file of every level, in RocksDB's shape: number, size, sequences, key range. A version's number is that of
+    /// its youngest file.
     fn files_text(&self, family: &FamilyData) -> String {
         let version = &family.pin().version;
+        let youngest = version.all_files().map(|(_, file)| file.number.0).max().unwrap_or(0);
         let mut text = String::new();
         for level in 0..version.num_levels() {
-            let _ = writeln!(text, "--- level {level} ---");
+            let _ = writeln!(text, "--- level {level} --- version# {youngest} ---");
             for file in version.files(level) {
-                let (from, to) = (file.smallest_user_key(), file.largest_user_key());
-                let (from, to) = (from.escape_ascii(), to.escape_ascii());
-                let _ = writeln!(text, " {}:{}['{from}' .. '{to}']", file.number.0, file.size);
+                let (number, size) = (file.number.0, file.size);
+                let (from, to) = (bound_text(&file.smallest), bound_text(&file.largest));
+                let (first, last) = (file.smallest_seq, file.largest_seq);
+                let _ = writeln!(text, " {number}:{size}[{first} .. {last}][{from} .. {to}]");
             }
         }
         text
@@ -183,6 +186,20 @@ impl Shared {
         }
         text
     }
+}
+
+/// A histogram of microseconds as RocksDB writes one.
+fn histogram_text(name: &str, summary: HistogramSummary) -> String {
+    let HistogramSummary { count, sum, max, p50, p95, p99 } = summary;
+    format!(
+        "{name} P50 : {p50}.000000 P95 : {p95}.000000 P99 : {p99}.000000 P100 : {max}.000000 COUNT : {count} SUM : {sum}"
+    )
+}
+
+/// An internal key: `'a' seq:1, type:1`.
+fn bound_text(key: &[u8]) -> String {
+    let (user_key, trailer) = split_internal(key);
+    format!("'{}' seq:{}, type:{}", user_key.escape_ascii(), trailer >> 8, trailer & 0xff)
 }
 
 /// What `sluicedb.locks.NAME.hold` says: how long locks of that rank were held in this process, in nanoseconds.

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use super::Shared;
+use super::pressure::db_stalls;
 use crate::column_family::FamilyData;
 use crate::compaction::score::Score;
 use crate::stats::{LevelWork, StatisticsSnapshot};
@@ -38,6 +39,25 @@ impl Shared {
 
     fn uptime_micros(&self) -> u64 {
         (self.clock.now_nanos().saturating_sub(self.opened_at) / 1000).max(1)
+    }
+
+    /// Seconds that the text covers, and since the last print of the same part.
+    fn seconds(&self, now: u64, last: u64) -> (f64, f64) {
+        let since = |then: u64| now.saturating_sub(then).max(1) as f64 / 1e6;
+        (since(self.stats_base.get().at_micros), since(last))
+    }
+
+    /// Counts from now on.
+    pub(super) fn reset_stats(&self) {
+        let base = LastDbPrint { at_micros: self.uptime_micros(), stats: self.statistics() };
+        self.stats_base.replace(base);
+        self.last_print.replace(base);
+        for family in self.families.all() {
+            family.data.forget_work();
+            self.pressure.forget_family_stalls(&family.data);
+            let none_yet = LastFamilyPrint { at_micros: base.at_micros, ..LastFamilyPrint::default() };
+            family.data.last_print.replace(none_yet);
+        }
     }
 
     /// The part of one column family, headed `** Compaction Stats [NAME] **`.
@@ -80,18 +100,15 @@ impl Shared {
         let last = family.last_print.replace(LastFamilyPrint { at_micros: now, sum, flushed, stalls });
         row(&mut text, "Sum", files, busy, bytes, 0.0, &sum, flushed);
         let interval = sum.since(&last.sum);
-        row(&mut text, "Int", 0, 0, 0, 0.0, &interval, flushed - last.flushed);
+        let flushed_since = flushed.saturating_sub(last.flushed);
+        row(&mut text, "Int", 0, 0, 0, 0.0, &interval, flushed_since);
 
-        let (total, since) = (now as f64 / 1e6, (now - last.at_micros) as f64 / 1e6);
+        let (total, since) = self.seconds(now, last.at_micros);
         text.push_str("\nBlob file count: 0, total size: 0.0 GB, garbage size: 0.0 GB, space amp: 0.0\n\n");
         let _ = writeln!(text, "Uptime(secs): {total:.1} total, {since:.1} interval");
         let gib = |bytes: u64| bytes as f64 / GIB;
-        let _ = writeln!(
-            text,
-            "Flush(GB): cumulative {:.3}, interval {:.3}",
-            gib(flushed),
-            gib(flushed - last.flushed)
-        );
+        let _ =
+            writeln!(text, "Flush(GB): cumulative {:.3}, interval {:.3}", gib(flushed), gib(flushed_since));
         text.push_str("AddFile(GB): cumulative 0.000, interval 0.000\n");
         for kind in ["Total Files", "L0 Files", "Keys"] {
             let _ = writeln!(text, "AddFile({kind}): cumulative 0, interval 0");
@@ -111,7 +128,8 @@ impl Shared {
         let now = self.uptime_micros();
         let stats = self.statistics();
         let last = self.last_print.replace(LastDbPrint { at_micros: now, stats });
-        let (total, since) = (now as f64 / 1e6, (now - last.at_micros) as f64 / 1e6);
+        let base = self.stats_base.get();
+        let (total, since) = self.seconds(now, last.at_micros);
 
         let mut text = String::from("\n** DB Stats **\n");
         let _ = writeln!(text, "Uptime(secs): {total:.1} total, {since:.1} interval");
@@ -152,9 +170,9 @@ impl Shared {
                 hours_minutes_seconds(stalled)
             );
         };
-        part("Cumulative", &LastDbPrint::default(), total, (GIB, "GB"));
+        part("Cumulative", &base, total, (GIB, "GB"));
         part("Interval", &last, since, (MIB, "MB"));
-        text.push_str(&self.pressure.db_stalls());
+        text.push_str(&db_stalls(&stats, &base.stats));
         text.push_str(&self.pressure.stats_lines());
         text
     }

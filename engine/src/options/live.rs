@@ -1,42 +1,60 @@
-//! Options by name, as text, for changes while a database is open.
+//! Options by name: one table a struct, and changes while a database is open.
 //!
-//! One table a struct: every option's name, and for the live ones how a text is read into its field. A change names
-//! several; all are applied to a copy, the copy is checked as a whole, and only then does it take effect: never half
-//! of it. Whoever holds the options in force, and what follows from a change, is not known here.
+//! A table has every option's name, how its text is read and shown ([`super::text`]), and whether it may change live. A
+//! change names several; all are applied to a copy, the copy is checked as a whole, and only then does it take effect:
+//! never half of it. Whoever holds the options in force, and what follows from a change, is not known here.
 
-use std::str::FromStr;
-use std::time::Duration;
-
-use super::{ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate};
+use super::text::{
+    Shown, bytes, compression, fraction, limit, memtable_rep, micros, number, rate, read_mode, recovery_mode,
+    table_writes, truth,
+};
+use super::{ColumnFamilyOptions, DbOptions};
 use crate::error::{Error, Result};
 
-/// Reads a text into a field of `T`, or says what is wrong with it.
-type Set<T> = fn(&mut T, &str) -> Result<(), String>;
-
-/// How one option stands to changes while the database is open.
-struct Named<T> {
-    name: &'static str,
-    /// Reads a text into the option's field; none for an option that is fixed while the database is open.
-    set: Option<Set<T>>,
+/// One option of `T`.
+pub(super) struct Named<T> {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind<T>,
 }
 
-/// The options of `$options`: live ones with how they are read, then the fixed ones.
+/// How an option stands to text.
+pub(super) enum Kind<T> {
+    /// A value that may change while the database is open.
+    Live(Text<T>),
+    /// A value that is fixed while the database is open.
+    Fixed(Text<T>),
+    /// No value but a part of the program, such as a cache: it has no text.
+    Component,
+}
+
+/// An option's text, both ways.
+pub(super) struct Text<T> {
+    /// Reads a text into the option's field, or says what is wrong with it.
+    pub(super) read: fn(&mut T, &str) -> Result<(), String>,
+    pub(super) show: fn(&T) -> String,
+}
+
+/// The options of `$options`: live ones with how they are read, then fixed ones, then those without a text.
 macro_rules! table {
-    ($options:ty; $($live:ident: $read:expr,)*; $($fixed:ident,)*) => {
+    ($options:ty; $($live:ident: $read_live:expr,)*; $($fixed:ident: $read_fixed:expr,)*; $($component:ident,)*) => {
         &[
-            $(Named {
-                name: stringify!($live),
-                set: Some(|options: &mut $options, text: &str| {
-                    options.$live = $read(text)?;
-                    Ok(())
-                }),
-            },)*
-            $(Named { name: stringify!($fixed), set: None },)*
+            $(Named { name: stringify!($live), kind: Kind::Live(table!(@text $options, $live, $read_live)) },)*
+            $(Named { name: stringify!($fixed), kind: Kind::Fixed(table!(@text $options, $fixed, $read_fixed)) },)*
+            $(Named { name: stringify!($component), kind: Kind::Component },)*
         ]
+    };
+    (@text $options:ty, $field:ident, $read:expr) => {
+        Text {
+            read: |options: &mut $options, text: &str| {
+                options.$field = $read(text)?;
+                Ok(())
+            },
+            show: |options: &$options| Shown::shown(&options.$field),
+        }
     };
 }
 
-const COLUMN_FAMILY: &[Named<ColumnFamilyOptions>] = table! {
+pub(super) const COLUMN_FAMILY: &[Named<ColumnFamilyOptions>] = table! {
     ColumnFamilyOptions;
     write_buffer_size: bytes,
     max_write_buffer_number: number,
@@ -56,14 +74,15 @@ const COLUMN_FAMILY: &[Named<ColumnFamilyOptions>] = table! {
     block_restart_interval: number,
     bloom_bits_per_key: fraction,
     ;
-    memtable_rep,
-    min_write_buffer_number_to_merge,
-    max_write_buffer_size_to_maintain,
-    num_levels,
-    level_compaction_dynamic_level_bytes,
+    memtable_rep: memtable_rep,
+    min_write_buffer_number_to_merge: number,
+    max_write_buffer_size_to_maintain: bytes,
+    num_levels: number,
+    level_compaction_dynamic_level_bytes: truth,
+    ;
 };
 
-const DATABASE: &[Named<DbOptions>] = table! {
+pub(super) const DATABASE: &[Named<DbOptions>] = table! {
     DbOptions;
     allow_stall: truth,
     cost_write_buffer_to_cache: truth,
@@ -73,39 +92,40 @@ const DATABASE: &[Named<DbOptions>] = table! {
     write_timeout: micros,
     max_total_wal_size: bytes,
     ;
-    create_if_missing,
-    error_if_exists,
-    create_missing_column_families,
-    db_write_buffer_size,
-    initiate_flushes,
-    flush_progress_credit,
-    desync_write_buffers,
-    strict_flush_priority,
-    smooth_writes,
-    max_parallel_flushes,
-    enforce_write_buffer_manager_during_recovery,
-    max_background_flushes,
-    max_background_compactions,
-    max_subcompactions,
-    table_writes,
-    commit_queue_bytes,
-    commit_group_bytes,
-    commit_group_count,
-    parallel_insert_bytes,
-    async_waiting_bytes,
-    max_batch_bytes,
-    wal_segment_bytes,
-    wal_buffer_bytes,
-    wal_sync_interval,
-    wal_sync_bytes,
-    wal_sync_on_idle,
-    manifest_save_interval,
-    manifest_min_gap,
-    job_ring_slots,
-    recovery_mode,
-    block_cache_size,
-    read_mode,
-    max_open_files,
+    create_if_missing: truth,
+    error_if_exists: truth,
+    create_missing_column_families: truth,
+    db_write_buffer_size: bytes,
+    initiate_flushes: truth,
+    flush_progress_credit: truth,
+    desync_write_buffers: truth,
+    strict_flush_priority: truth,
+    smooth_writes: truth,
+    max_parallel_flushes: number,
+    enforce_write_buffer_manager_during_recovery: truth,
+    max_background_flushes: number,
+    max_background_compactions: number,
+    max_subcompactions: number,
+    table_writes: table_writes,
+    commit_queue_bytes: bytes,
+    commit_group_bytes: bytes,
+    commit_group_count: number,
+    parallel_insert_bytes: bytes,
+    async_waiting_bytes: bytes,
+    max_batch_bytes: bytes,
+    wal_segment_bytes: bytes,
+    wal_buffer_bytes: bytes,
+    wal_sync_interval: micros,
+    wal_sync_bytes: bytes,
+    wal_sync_on_idle: truth,
+    manifest_save_interval: micros,
+    manifest_min_gap: micros,
+    job_ring_slots: number,
+    recovery_mode: recovery_mode,
+    block_cache_size: bytes,
+    read_mode: read_mode,
+    max_open_files: number,
+    ;
     block_cache,
     write_buffer_manager,
     write_controller,
@@ -140,20 +160,20 @@ fn apply<T>(table: &[Named<T>], options: &mut T, changes: &[(&str, &str)]) -> Re
         let Some(named) = table.iter().find(|named| named.name == *name) else {
             return Err(Error::invalid("option", unknown(table, name)));
         };
-        let Some(set) = named.set else {
+        let Kind::Live(text_of_it) = &named.kind else {
             let why = "it is fixed while the database is open; close it and open it with the new value";
             return Err(Error::invalid(named.name, why));
         };
         if changes[..at].iter().any(|(earlier, _)| earlier == name) {
             return Err(Error::invalid(named.name, "it is given twice in one change"));
         }
-        set(options, text).map_err(|why| Error::invalid(named.name, why))?;
+        (text_of_it.read)(options, text).map_err(|why| Error::invalid(named.name, why))?;
     }
     Ok(())
 }
 
 /// What is said of a name that is none: the nearest one, if any is near.
-fn unknown<T>(table: &[Named<T>], name: &str) -> String {
+pub(super) fn unknown<T>(table: &[Named<T>], name: &str) -> String {
     let nearest = table.iter().map(|named| (distance(named.name, name), named.name)).min();
     match nearest {
         Some((away, nearest)) if away <= nearest.len() / 3 => {
@@ -177,58 +197,11 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-fn number<N: FromStr>(text: &str) -> Result<N, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a whole number in range"))
-}
-
-/// A number of bytes; `K`, `M`, `G` and `T` behind it mean binary multiples, as in RocksDB's option texts.
-fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
-        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
-        Some(b't' | b'T') => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    let amount = digits.parse::<u64>().ok().and_then(|amount| amount.checked_mul(1 << shift));
-    amount.ok_or_else(|| format!("'{text}' is not a number of bytes, such as 65536 or 64K"))
-}
-
-fn fraction(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a number"))
-}
-
-fn truth(text: &str) -> Result<bool, String> {
-    match text {
-        "true" | "1" => Ok(true),
-        "false" | "0" => Ok(false),
-        _ => Err(format!("'{text}' is neither true nor false")),
-    }
-}
-
-fn compression(text: &str) -> Result<Compression, String> {
-    match text {
-        "none" | "kNoCompression" => Ok(Compression::None),
-        "lz4" | "kLZ4Compression" => Ok(Compression::Lz4),
-        _ => Err(format!("'{text}' is no compression; there are none and lz4")),
-    }
-}
-
-fn rate(text: &str) -> Result<DelayedWriteRate, String> {
-    bytes(text).map(DelayedWriteRate::BytesPerSecond)
-}
-
-fn micros(text: &str) -> Result<Duration, String> {
-    number(text).map(Duration::from_micros)
-}
-
-/// Microseconds; 0 is no limit.
-fn limit(text: &str) -> Result<Option<Duration>, String> {
-    micros(text).map(|limit| Some(limit).filter(|limit| !limit.is_zero()))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::Compression;
     use super::*;
 
     fn refused(changes: &[(&str, &str)]) -> String {

@@ -23,16 +23,22 @@ impl Default for Histogram {
     }
 }
 
-/// What a [`Histogram`] has counted.
+/// What a histogram has counted. Count, sum and maximum are exact, percentiles within a factor of two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct HistogramSummary {
-    pub(crate) count: u64,
-    pub(crate) sum: u64,
-    pub(crate) max: u64,
-    /// No more than half of the samples are larger than this bound of a bucket, or than `max`.
-    pub(crate) p50: u64,
-    /// The same for one in a hundred.
-    pub(crate) p99: u64,
+#[non_exhaustive]
+pub struct HistogramSummary {
+    /// Samples.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+    /// The largest.
+    pub max: u64,
+    /// No more than half of the samples are larger than this.
+    pub p50: u64,
+    /// No more than one in twenty is.
+    pub p95: u64,
+    /// No more than one in a hundred is.
+    pub p99: u64,
 }
 
 impl Histogram {
@@ -58,7 +64,8 @@ impl Histogram {
                 .map_or(0, |bucket| 1_u64.checked_shl(bucket as u32).map_or(u64::MAX, |bound| bound - 1))
                 .min(max)
         };
-        HistogramSummary { count, sum: self.sum.load(Ordering::Relaxed), max, p50: at(50), p99: at(99) }
+        let sum = self.sum.load(Ordering::Relaxed);
+        HistogramSummary { count, sum, max, p50: at(50), p95: at(95), p99: at(99) }
     }
 }
 
@@ -74,7 +81,7 @@ mod tests {
         (1..=100).for_each(|sample| histogram.record(sample));
         let summary = histogram.summary();
         assert_eq!((summary.count, summary.sum, summary.max), (100, 5_050, 100));
-        assert_eq!((summary.p50, summary.p99), (63, 100));
+        assert_eq!((summary.p50, summary.p95, summary.p99), (63, 100, 100));
         histogram.record(0);
         histogram.record(u64::MAX);
         assert_eq!((histogram.summary().count, histogram.summary().max), (102, u64::MAX));

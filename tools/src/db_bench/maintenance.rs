@@ -3,8 +3,9 @@
 //! Owns what stands around a property when it is printed. The text of a property is the engine's.
 
 use crate::console::Console;
-use crate::report::{engine, levelstats};
-use crate::settings::Settings;
+use crate::report::date::Moment;
+use crate::report::{engine, legacy, levelstats};
+use crate::settings::{Bench, Settings};
 use crate::workload::catalogue::Work;
 use crate::workload::target::{OpenDb, Target};
 use crate::workload::worker::Failure;
@@ -31,7 +32,8 @@ pub fn run(work: Work, target: &Target, settings: &Settings, console: &Console) 
                 open.db.wait_for_background_work().map_err(failed("waitforcompaction"))?;
             }
         }
-        Work::Stats => each(target, console, |open| stats(open, settings.bench.all_cfs)),
+        Work::Stats => each(target, console, |open| stats(open, &settings.bench)),
+        Work::ResetStats => target.dbs.iter().for_each(|open| open.db.reset_stats()),
         Work::LevelStats => {
             let mut text = String::new();
             for open in &target.dbs {
@@ -64,13 +66,13 @@ fn property(open: &OpenDb, name: &str) -> String {
     format!("\n{}\n", open.db.property(name).as_deref().unwrap_or("(failed)"))
 }
 
-fn stats(open: &OpenDb, all_families: bool) -> String {
+fn stats(open: &OpenDb, bench: &Bench) -> String {
     let mut text = property(open, "rocksdb.stats");
-    for family in open.families.iter().skip(1).filter(|_| all_families) {
+    for family in open.families.iter().skip(1).filter(|_| bench.all_cfs) {
         let part = open.db.property_cf(family, "rocksdb.cfstats");
         text.push_str(&format!("{}\n", part.as_deref().unwrap_or("(failed)")));
     }
-    text
+    if bench.legacy_stall_line { legacy::add_stall_lines(&text) } else { text }
 }
 
 fn level_stats(open: &OpenDb) -> Result<String, Failure> {
@@ -102,6 +104,40 @@ fn mem_stats(open: &OpenDb) -> String {
 pub fn print_statistics(target: &Target, console: &Console) {
     let cache = target.cache.as_ref().map(|cache| (cache.hits(), cache.misses()));
     for open in &target.dbs {
-        console.out(&format!("STATISTICS:\n{}\n", engine::tickers(&open.db.statistics(), cache)));
+        console.out(&format!("STATISTICS:\n{}\n", engine::statistics(&open.db, cache)));
+    }
+}
+
+/// The tickers as they stood at some moments of a run.
+#[derive(Debug, Default)]
+pub struct StatsHistory(Vec<(Moment, u64, Vec<Vec<(&'static str, u64)>>)>);
+
+impl StatsHistory {
+    /// Notes how the tickers of every database stand now.
+    pub fn note(&mut self, target: &Target) {
+        let cache = target.cache.as_ref().map(|cache| (cache.hits(), cache.misses()));
+        let tickers = target.dbs.iter().map(|open| engine::tickers(&open.db.statistics(), cache)).collect();
+        self.0.push((Moment::now(), Moment::unix_seconds(), tickers));
+    }
+
+    /// Forgets everything: the databases it was about are gone.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Prints every note, database by database, in upstream's shape.
+    pub fn print(&self, target: &Target, console: &Console) {
+        for (at, open) in target.dbs.iter().enumerate() {
+            let heading =
+                if target.dbs.len() > 1 { levelstats::database_heading(&open.path) } else { String::new() };
+            let mut text = heading;
+            for (moment, seconds, tickers) in &self.0 {
+                text.push_str(&format!("------ {} ------\n", moment.stamp()));
+                for (name, count) in tickers.get(at).into_iter().flatten() {
+                    text.push_str(&format!(" {seconds}  {name}  {count}\n"));
+                }
+            }
+            console.out(&text);
+        }
     }
 }

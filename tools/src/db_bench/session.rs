@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use sluicedb::{BlockCache, Db, DbOptions};
 
-use super::maintenance;
+use super::maintenance::{self, StatsHistory};
 use crate::console::Console;
 use crate::report::csv::Reports;
 use crate::report::engine::{self, EngineTotals};
+use crate::report::events::EventLog;
 use crate::report::json::{self, JsonReport, RunFacts};
 use crate::report::monitor::{Monitor, Observed};
 use crate::report::steady::Steadiness;
@@ -40,6 +41,9 @@ pub struct Session<'a> {
     pristine: bool,
     /// Random streams that the threads so far drew from.
     streams: u64,
+    /// What the databases tell, for the data file.
+    events: Option<Arc<EventLog>>,
+    history: StatsHistory,
 }
 
 impl<'a> Session<'a> {
@@ -53,8 +57,10 @@ impl<'a> Session<'a> {
         if fresh {
             clear_all(settings)?;
         }
-        let target = open_all(settings)?;
-        Ok(Self { settings, console, json, target, pristine: fresh, streams: 0 })
+        let events = json.filter(|report| report.keeps_events()).map(|_| EventLog::new());
+        let target = open_all(settings, events.as_ref())?;
+        let history = StatsHistory::default();
+        Ok(Self { settings, console, json, target, pristine: fresh, streams: 0, events, history })
     }
 
     /// Runs one element of the list.
@@ -70,11 +76,15 @@ impl<'a> Session<'a> {
             self.pristine = false;
             if entry.benchmark.is_timed() {
                 self.repeat(entry)?;
+                self.history.note(&self.target);
+            } else if entry.benchmark.work == Work::StatsHistory {
+                self.history.print(&self.target, self.console);
             } else {
                 maintenance::run(entry.benchmark.work, &self.target, self.settings, self.console)?;
             }
         }
         self.console.err(&format!("\nAFTER Benchmark ({name}): {}\n", self.usage()));
+        self.write_events();
         Ok(())
     }
 
@@ -82,11 +92,18 @@ impl<'a> Session<'a> {
         Usage::of(&self.target.dbs[0].db).of_quota()
     }
 
+    fn write_events(&self) {
+        if let (Some(report), Some(events)) = (self.json, &self.events) {
+            events.take().iter().for_each(|event| report.write(self.console, event));
+        }
+    }
+
     fn reopen_fresh(&mut self) -> Result<(), Failure> {
+        self.history.clear();
         let old = std::mem::replace(&mut self.target, Target::new(Vec::new(), None, &[]));
         close_all(old)?;
         clear_all(self.settings)?;
-        self.target = open_all(self.settings)?;
+        self.target = open_all(self.settings, self.events.as_ref())?;
         Ok(())
     }
 
@@ -147,10 +164,15 @@ impl<'a> Session<'a> {
             console: self.console,
             reports,
             json: self.json,
+            events: self.events.as_deref(),
             watchdog: !entry.benchmark.is_one_long_operation(),
         };
         let before = engine::total(&self.target);
-        let (totals, observed) = runner::run(&run, self.streams + 1, monitor)?;
+        let outcome = runner::run(&run, self.streams + 1, monitor);
+        if let Some(events) = &self.events {
+            events.begin(None);
+        }
+        let (totals, observed) = outcome?;
         self.streams += plan.threads as u64 + u64::from(plan.background_writer);
         let did = engine::total(&self.target).since(&before);
         Ok(self.report(name, plan, &totals, &observed, &did))
@@ -184,6 +206,7 @@ impl<'a> Session<'a> {
                 peak_usage: observed.peak_usage,
                 longest_stop_micros: observed.longest_stop_micros,
                 stall_micros: did.stall_micros,
+                stalls: &did.stalls,
                 write_amp: did.write_amp(),
             };
             report.write(self.console, &json::summary(name, &figures, totals, &steadiness, &facts));
@@ -198,7 +221,12 @@ impl<'a> Session<'a> {
 
     /// Closes every database; the first error counts.
     pub fn close(self) -> Result<(), Failure> {
-        close_all(self.target)
+        let Self { target, json, console, events, .. } = self;
+        close_all(target)?;
+        if let (Some(report), Some(events)) = (json, events) {
+            events.take().iter().for_each(|event| report.write(console, event));
+        }
+        Ok(())
     }
 }
 
@@ -233,7 +261,7 @@ fn clear(dir: &Path, options: &DbOptions) -> Result<(), Failure> {
     Db::destroy(dir, options).map_err(|error| Failure::of("destroy", &error))
 }
 
-fn open_all(settings: &Settings) -> Result<Target, Failure> {
+fn open_all(settings: &Settings, events: Option<&Arc<EventLog>>) -> Result<Target, Failure> {
     let mut options = settings.db.clone();
     if options.block_cache_size > 0 {
         // One cache for all databases; the tool keeps a handle for its hits and misses.
@@ -247,6 +275,7 @@ fn open_all(settings: &Settings) -> Result<Target, Failure> {
             options.write_buffer_manager = Some(Arc::clone(first.db.write_buffer_manager()));
             options.write_controller = Some(Arc::clone(first.db.write_controller()));
         }
+        options.listeners = events.iter().map(|events| events.listener(index)).collect();
         dbs.push(open_one(settings, &options, index)?);
     }
     Ok(Target::new(dbs, cache, &settings.bench.column_family_distribution))
@@ -259,7 +288,8 @@ fn open_one(settings: &Settings, options: &DbOptions, index: usize) -> Result<Op
         .chain(extra.map(|number| format!("column_family_name_{number:06}")))
         .collect();
     let families = names.iter().map(|name| (name.clone(), options.column_family.clone()));
-    let db = Db::open_cf(&path, options.clone(), families).map_err(|error| Failure::of("open", &error))?;
+    let open = if settings.bench.readonly { Db::open_cf_read_only } else { Db::open_cf };
+    let db = open(&path, options.clone(), families).map_err(|error| Failure::of("open", &error))?;
     let families = names.iter().map(|name| {
         db.column_family(name)
             .ok_or_else(|| Failure(format!("open error: there is no column family '{name}'")))

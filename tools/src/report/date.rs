@@ -21,8 +21,12 @@ const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 impl Moment {
     /// Now.
     pub fn now() -> Self {
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        Self::from_unix(seconds as i64)
+        Self::from_unix(Self::unix_seconds() as i64)
+    }
+
+    /// Seconds since 1970, now.
+    pub fn unix_seconds() -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 
     /// Seconds since 1970, split up by the proleptic Gregorian calendar.

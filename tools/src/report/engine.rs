@@ -2,7 +2,7 @@
 //!
 //! Owns which counter has which of RocksDB's ticker names. The counters are the engine's.
 
-use sluicedb::StatisticsSnapshot;
+use sluicedb::{CauseStalls, Db, StatisticsSnapshot};
 
 use crate::workload::target::Target;
 
@@ -15,6 +15,8 @@ pub struct EngineTotals {
     pub background_bytes_written: u64,
     /// Time that writers spent delayed or stopped.
     pub stall_micros: u64,
+    /// Writes held, and their time, by cause.
+    pub stalls: [CauseStalls; 4],
 }
 
 /// The totals now.
@@ -25,14 +27,30 @@ pub fn total(target: &Target) -> EngineTotals {
         total.bytes_written += stats.bytes_written;
         total.background_bytes_written += stats.flush_bytes_written + stats.compaction_bytes_written;
         total.stall_micros += stats.stall_micros;
+        for (sum, (_, part)) in total.stalls.iter_mut().zip(stats.stalls.by_cause()) {
+            zip(sum, &part, |a, b| a + b);
+        }
     }
     total
+}
+
+/// Joins each figure of `mine` with that of `theirs`.
+fn zip(mine: &mut CauseStalls, theirs: &CauseStalls, join: impl Fn(u64, u64) -> u64) {
+    mine.delays = join(mine.delays, theirs.delays);
+    mine.stops = join(mine.stops, theirs.stops);
+    mine.delay_micros = join(mine.delay_micros, theirs.delay_micros);
+    mine.stop_micros = join(mine.stop_micros, theirs.stop_micros);
 }
 
 impl EngineTotals {
     /// What was added since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
+        let mut stalls = self.stalls;
+        for (now, then) in stalls.iter_mut().zip(&earlier.stalls) {
+            zip(now, then, u64::saturating_sub);
+        }
         Self {
+            stalls,
             bytes_written: self.bytes_written - earlier.bytes_written,
             background_bytes_written: self.background_bytes_written - earlier.background_bytes_written,
             stall_micros: self.stall_micros - earlier.stall_micros,
@@ -45,10 +63,23 @@ impl EngineTotals {
     }
 }
 
-/// `NAME COUNT : N` lines; cache hits and misses come from the cache that the tool handed to the engine.
-pub fn tickers(stats: &StatisticsSnapshot, cache: Option<(u64, u64)>) -> String {
+/// `NAME COUNT : N` lines, then the histograms that the engine keeps.
+pub fn statistics(db: &Db, cache: Option<(u64, u64)>) -> String {
+    const HISTOGRAMS: [&str; 3] =
+        ["rocksdb.compaction.times.micros", "rocksdb.db.flush.micros", "rocksdb.db.write.stall"];
+    let tickers = tickers(&db.statistics(), cache);
+    let mut text: String = tickers.iter().map(|(name, count)| format!("{name} COUNT : {count}\n")).collect();
+    for histogram in HISTOGRAMS.iter().filter_map(|name| db.property(name)) {
+        text.push_str(&histogram);
+        text.push('\n');
+    }
+    text
+}
+
+/// Every ticker by its name; cache hits and misses come from the cache that the tool handed to the engine.
+pub fn tickers(stats: &StatisticsSnapshot, cache: Option<(u64, u64)>) -> Vec<(&'static str, u64)> {
     let (hits, misses) = cache.unwrap_or_default();
-    let lines = [
+    vec![
         ("rocksdb.block.cache.miss", misses),
         ("rocksdb.block.cache.hit", hits),
         ("rocksdb.memtable.hit", stats.memtable_hits),
@@ -74,29 +105,45 @@ pub fn tickers(stats: &StatisticsSnapshot, cache: Option<(u64, u64)>) -> String 
         ("sluicedb.compactions", stats.compactions),
         ("sluicedb.compaction.micros", stats.compaction_micros),
         ("sluicedb.compaction.trivial-moves", stats.trivial_moves),
-    ];
-    lines.iter().map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Lines have the documented shape: three words between name and number.
+    /// Lines have the documented shapes: tickers first, then histograms.
     #[test]
-    fn tickers_are_lines_of_name_and_count() {
-        let text = tickers(&StatisticsSnapshot::default(), Some((7, 1459)));
+    fn statistics_are_tickers_and_histograms() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), sluicedb::DbOptions::default()).unwrap();
+        let text = statistics(&db, Some((7, 1459)));
         assert!(
             text.starts_with("rocksdb.block.cache.miss COUNT : 1459\nrocksdb.block.cache.hit COUNT : 7\n")
         );
-        assert!(text.lines().all(|line| line.split_whitespace().count() == 4));
+        let words: Vec<usize> = text.lines().map(|line| line.split_whitespace().count()).collect();
+        assert!(words.is_sorted() && words.iter().filter(|words| **words == 19).count() == 3, "{text}");
+        assert!(words.iter().all(|words| [4, 19].contains(words)), "{text}");
+        let last = "rocksdb.db.write.stall P50 : 0.000000 P95 : 0.000000 P99 : 0.000000 P100 : 0.000000 COUNT : 0 SUM : 0\n";
+        assert!(text.ends_with(last), "{text}");
+        db.close().unwrap();
     }
 
     /// Amplification is a ratio, and none without writes.
     #[test]
     fn amplification_is_a_ratio() {
-        let earlier = EngineTotals { bytes_written: 100, background_bytes_written: 50, stall_micros: 1 };
-        let now = EngineTotals { bytes_written: 200, background_bytes_written: 350, stall_micros: 2 };
+        let earlier = EngineTotals {
+            bytes_written: 100,
+            background_bytes_written: 50,
+            stall_micros: 1,
+            ..EngineTotals::default()
+        };
+        let now = EngineTotals {
+            bytes_written: 200,
+            background_bytes_written: 350,
+            stall_micros: 2,
+            ..EngineTotals::default()
+        };
         assert_eq!(now.since(&earlier).write_amp(), Some(3.0));
         assert_eq!(now.since(&now).write_amp(), None);
     }

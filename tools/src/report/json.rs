@@ -5,9 +5,11 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
+use sluicedb::{CauseStalls, StallStatistics};
 
 use super::live::Reading;
 use super::steady::Steadiness;
@@ -44,6 +46,11 @@ impl JsonReport {
         }
     }
 
+    /// Whether more than summaries is kept.
+    pub fn keeps_events(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
     /// Writes one object. A failed write is dropped: it must not change what is measured.
     pub fn write(&self, console: &Console, object: &Value) {
         match self {
@@ -61,8 +68,28 @@ fn first_line(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }
 
-/// The machine and the program.
-pub fn system() -> Value {
+/// The revision that the program was built from.
+fn revision() -> &'static str {
+    option_env!("SLUICEDB_GIT_SHA").unwrap_or("unknown")
+}
+
+/// The device and file system type that `path`, or the nearest directory above it that is there, lies on.
+fn disk(path: &Path) -> String {
+    let there = path.ancestors().find_map(|path| path.canonicalize().ok());
+    let there = there.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let mount = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        Some((words.next()?, words.next()?, words.next()?))
+    };
+    // The deepest mount point counts, and of several on one point the last.
+    let holds = mounts.lines().filter_map(mount).filter(|(_, point, _)| there.starts_with(point));
+    let found = holds.max_by_key(|(_, point, _)| point.len());
+    found.map_or_else(|| "unknown".to_owned(), |(device, _, kind)| format!("{device} {kind}"))
+}
+
+/// The machine and the program; `db` is where the databases lie.
+pub fn system(db: &str) -> Value {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
         cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, m)| m));
@@ -71,11 +98,13 @@ pub fn system() -> Value {
     json!({
         "t": "system",
         "version": env!("CARGO_PKG_VERSION"),
+        "git": revision(),
         "debug": cfg!(debug_assertions),
         "cpu": model.unwrap_or_default(),
         "cores": std::thread::available_parallelism().map_or(0, usize::from),
         "ram": kib * 1024,
         "kernel": first_line("/proc/sys/kernel/osrelease"),
+        "disk": disk(Path::new(db)),
         "date": super::date::Moment::now().ctime(),
     })
 }
@@ -196,10 +225,21 @@ pub fn summary(
             "zero_seconds": steadiness.zero_intervals,
         },
         "latency": latency,
+        "stall": stalls(run.stalls),
         "stall_us": run.stall_micros,
         "wbm": { "peak_usage": run.peak_usage, "longest_stop_us": run.longest_stop_micros },
         "write_amp": run.write_amp,
     })
+}
+
+/// Writes held and their time, under the names of the line `Write Stall (micros):`.
+fn stalls(by_cause: &[CauseStalls; 4]) -> Value {
+    let mut object = serde_json::Map::new();
+    for ((cause, _), part) in StallStatistics::default().by_cause().iter().zip(by_cause) {
+        object.insert(format!("{cause}-delays"), json!({ "count": part.delays, "us": part.delay_micros }));
+        object.insert(format!("{cause}-stops"), json!({ "count": part.stops, "us": part.stop_micros }));
+    }
+    Value::Object(object)
 }
 
 /// What the monitor saw of a whole run.
@@ -213,6 +253,8 @@ pub struct RunFacts<'a> {
     pub longest_stop_micros: u64,
     /// Time that writers spent delayed or stopped.
     pub stall_micros: u64,
+    /// Writes held, and their time, by cause.
+    pub stalls: &'a [CauseStalls; 4],
     /// Bytes that flushes and compactions wrote, by bytes that writers wrote.
     pub write_amp: Option<f64>,
 }

@@ -8,10 +8,12 @@
 pub mod csv;
 pub mod date;
 pub mod engine;
+pub mod events;
 pub mod header;
 pub mod histogram;
 pub mod interval;
 pub mod json;
+pub mod legacy;
 pub mod levelstats;
 pub mod live;
 pub mod monitor;

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::csv::Reports;
 use super::engine;
+use super::events::EventLog;
 use super::json::{self, Interval, JsonReport};
 use super::live::Reading;
 use super::usage::{self, Usage};
@@ -41,6 +42,8 @@ pub struct Monitor<'a> {
     pub reports: Option<Reports>,
     /// The data file, if samples are wanted.
     pub json: Option<&'a JsonReport>,
+    /// What the databases tell, for the data file.
+    pub events: Option<&'a EventLog>,
     /// Whether a long silence is worth a word.
     pub watchdog: bool,
 }
@@ -116,6 +119,9 @@ impl<'a> Monitor<'a> {
         'a: 'scope,
     {
         let stop = Arc::new(Stop::default());
+        if let Some(events) = self.events {
+            events.begin(Some(self.name));
+        }
         let begin = Instant::now();
         let thread = std::thread::Builder::new().name("bench-monitor".to_owned()).spawn_scoped(scope, {
             let stop = Arc::clone(&stop);
@@ -235,6 +241,9 @@ impl<'a, 'p> Looks<'a, 'p> {
                 latency: &latency,
                 part,
             };
+            for event in self.monitor.events.map(EventLog::take).unwrap_or_default() {
+                report.write(self.monitor.console, &event);
+            }
             let object = json::sample(self.monitor.name, &interval, self.monitor.target);
             report.write(self.monitor.console, &object);
             self.last_bytes = bytes;
@@ -310,6 +319,7 @@ mod tests {
             console: &console,
             reports: None,
             json: None,
+            events: None,
             watchdog: true,
         };
         let pulses = [Pulse::default()];

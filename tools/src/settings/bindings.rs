@@ -61,9 +61,9 @@ macro_rules! bind {
 static BENCH: &[Binding] = &bind![bench
     all_cfs, batch_size, benchmark_read_rate_limit, benchmark_write_rate_limit, benchmarks,
     column_family_distribution, compression_ratio, confidence_interval_only, db, deletes, disable_wal, duration,
-    finish_after_writes, histogram, json, key_size, manual_wal_flush, max_scan_distance,
+    finish_after_writes, histogram, json, key_size, legacy_stall_line, manual_wal_flush, max_scan_distance,
     num, num_column_families, num_multi_db, ops_between_duration_checks, progress_reports,
-    read_random_exp_range, reads, readwritepercent, report_append, report_file, report_interval_seconds,
+    read_random_exp_range, readonly, reads, readwritepercent, report_append, report_file, report_interval_seconds,
     reverse_iterator, seed, seek_nexts, slow_usecs, stall_abort_seconds, stall_timeout_ms, statistics,
     stats_interval, stats_interval_seconds, stats_per_interval, sync, threads, use_existing_db, value_size,
     value_size_distribution_type, value_size_max, value_size_min, wal_dir, writes,

@@ -41,6 +41,8 @@ pub enum Work {
     LevelStats,
     Sstables,
     MemStats,
+    ResetStats,
+    StatsHistory,
 }
 
 /// How a benchmark bends the flags before it runs.
@@ -81,8 +83,26 @@ impl Benchmark {
         use Work::*;
         !matches!(
             self.work,
-            CompactAll | Flush | WaitForCompaction | Stats | LevelStats | Sstables | MemStats
+            CompactAll
+                | Flush
+                | WaitForCompaction
+                | Stats
+                | LevelStats
+                | Sstables
+                | MemStats
+                | ResetStats
+                | StatsHistory
         )
+    }
+
+    /// Whether it changes the database.
+    pub fn writes(&self) -> bool {
+        use Work::*;
+        let changes = matches!(
+            self.work,
+            Fill(_) | Delete(_) | UpdateRandom | ReadRandomWriteRandom | Compact | CompactAll | Flush
+        );
+        changes || self.background_writer
     }
 
     /// Whether an operation that takes minutes is normal.
@@ -131,6 +151,8 @@ pub static BENCHMARKS: &[Benchmark] = &[
     entry("levelstats", false, Work::LevelStats, Tweak::None),
     entry("sstables", false, Work::Sstables, Tweak::None),
     entry("memstats", false, Work::MemStats, Tweak::None),
+    entry("resetstats", false, Work::ResetStats, Tweak::None),
+    entry("stats_history", false, Work::StatsHistory, Tweak::None),
 ];
 
 /// Benchmarks of upstream's that are not here (yet).
@@ -156,11 +178,9 @@ const NOT_BUILT: &[&str] = &[
     "readrandommergerandom",
     "readwhilescanning",
     "replay",
-    "resetstats",
     "restore",
     "seekrandomwriterandom",
     "seektodeletedranges",
-    "stats_history",
     "timeseries",
     "uncompress",
     "verifychecksum",

@@ -98,6 +98,7 @@ fn work(worker: &mut Worker<'_>) -> Result<(), Failure> {
         // The rest is not run on threads.
         Work::CompactAll | Work::Flush | Work::WaitForCompaction | Work::Stats => Ok(()),
         Work::LevelStats | Work::Sstables | Work::MemStats => Ok(()),
+        Work::ResetStats | Work::StatsHistory => Ok(()),
     }
 }
 

@@ -52,6 +52,15 @@ impl FamilyPressure {
         ]
     }
 
+    /// Sets all of these counts back to 0.
+    pub(super) fn forget_counts(&self) {
+        for source in [&self.l0, &self.memtable_count, &self.pending] {
+            source.delays.store(0, Ordering::Relaxed); // statistics, here and below
+            source.stops.store(0, Ordering::Relaxed);
+        }
+        self.l0_while_compacting.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+    }
+
     /// The same for L0, while a compaction of the family ran.
     pub(super) fn l0_counts_while_compacting(&self) -> (u64, u64) {
         let count = |which: usize| self.l0_while_compacting[which].load(Ordering::Relaxed); // statistics

@@ -50,6 +50,7 @@ use crate::sync::Mutex;
 
 pub(in crate::db) use admit::{Room, UnitSize};
 pub(crate) use families::FamilyPressure;
+pub(in crate::db) use report::db_stalls;
 pub(in crate::db) use steps::{Entry, Way};
 
 /// Smallest chunk of memory that a memtable takes at once, in bytes.

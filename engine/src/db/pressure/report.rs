@@ -6,6 +6,7 @@ use sluicedb_wbm::{Holder, SourceId, State};
 use super::Pressure;
 use crate::column_family::FamilyData;
 use crate::db::stats_text::hours_minutes_seconds;
+use crate::stats::{CauseStalls, StallStatistics, StatisticsSnapshot};
 
 /// Visibility.
 impl Pressure {
@@ -150,32 +151,55 @@ impl Pressure {
         (name_values(&lines), delays + stops)
     }
 
-    /// The database's `Write Stall` lines: admissions that the manager held or refused, and the time of all causes.
-    pub(in crate::db) fn db_stalls(&self) -> String {
+    /// Stalls of this database's writers by cause.
+    pub(in crate::db) fn stalls_by_cause(&self) -> StallStatistics {
         let tally: Tally = self.client.tally();
-        let wbm = tally.cause(SourceKind::WriteBufferManager);
-        let counts = [
-            ("write-buffer-manager-limit-delays".to_owned(), wbm.delays),
-            ("write-buffer-manager-limit-stops".to_owned(), wbm.stops),
-        ];
-        let mut micros = Vec::new();
-        let total = tally.total();
-        for (cause, part) in [
-            ("l0-file-count-limit", tally.cause(SourceKind::L0)),
-            ("memtable-limit", tally.cause(SourceKind::MemtableCount)),
-            ("pending-compaction-bytes", tally.cause(SourceKind::PendingCompactionBytes)),
-            ("total", &total),
-            ("write-buffer-manager-limit", wbm),
-        ] {
-            micros.push((format!("{cause}-delays"), part.delayed_nanos / 1000));
-            micros.push((format!("{cause}-stops"), part.stopped_nanos / 1000));
+        let of = |kind| {
+            let part = tally.cause(kind);
+            CauseStalls {
+                delays: part.delays,
+                stops: part.stops,
+                delay_micros: part.delayed_nanos / 1000,
+                stop_micros: part.stopped_nanos / 1000,
+            }
+        };
+        StallStatistics {
+            l0_files: of(SourceKind::L0),
+            memtables: of(SourceKind::MemtableCount),
+            pending_compaction: of(SourceKind::PendingCompactionBytes),
+            write_buffer_manager: of(SourceKind::WriteBufferManager),
         }
-        format!(
-            "Write Stall (count): {}\nWrite Stall (micros): {}\n",
-            name_values(&counts),
-            name_values(&micros)
-        )
     }
+
+    /// Sets the counts of the family's `Write Stall (count)` line back to 0.
+    pub(in crate::db) fn forget_family_stalls(&self, family: &FamilyData) {
+        if let Some(pressure) = family.pressure() {
+            pressure.forget_counts();
+        }
+    }
+}
+
+/// The database's `Write Stall` lines from `then` to `now`: admissions that the manager held or refused, and the time of
+/// all causes.
+pub(in crate::db) fn db_stalls(now: &StatisticsSnapshot, then: &StatisticsSnapshot) -> String {
+    let total = |stats: &StatisticsSnapshot| {
+        let (delays, all) = (stats.stall_delay_micros, stats.stall_micros);
+        [delays, all.saturating_sub(delays)]
+    };
+    let mut micros = vec![("total-delays".to_owned(), total(now)[0].saturating_sub(total(then)[0]))];
+    micros.push(("total-stops".to_owned(), total(now)[1].saturating_sub(total(then)[1])));
+    let mut counts = Vec::new();
+    for ((cause, now), (_, then)) in now.stalls.by_cause().iter().zip(then.stalls.by_cause()) {
+        micros.push((format!("{cause}-delays"), now.delay_micros.saturating_sub(then.delay_micros)));
+        micros.push((format!("{cause}-stops"), now.stop_micros.saturating_sub(then.stop_micros)));
+        // The others count entries into their state, by column family.
+        if *cause == SourceKind::WriteBufferManager.cause() {
+            counts.push((format!("{cause}-delays"), now.delays.saturating_sub(then.delays)));
+            counts.push((format!("{cause}-stops"), now.stops.saturating_sub(then.stops)));
+        }
+    }
+    micros.sort();
+    format!("Write Stall (count): {}\nWrite Stall (micros): {}\n", name_values(&counts), name_values(&micros))
 }
 
 /// `name: value, name: value`
