@@ -1,0 +1,1 @@
+//! Pictures: what is in them, for runs of every shape.

@@ -1,0 +1,1 @@
+//! Reading both forms of a run, and what `sluice compare` says: `db-bench DB21`.
