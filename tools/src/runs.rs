@@ -115,7 +115,8 @@ impl RunRecord {
 /// A line's number and what is wrong with it.
 type Wrong = (usize, String);
 
-/// The report file of db_bench: `secs_elapsed,interval_qps`, or the same behind the benchmark's name.
+/// The report file of db_bench: `secs_elapsed,interval_qps`, or the same behind the benchmark's name. What its header calls a
+/// rate is the number of operations in the interval.
 fn from_csv(text: &str) -> Result<RunRecord, Wrong> {
     let mut run = RunRecord::default();
     let mut lines = text.lines().enumerate();
@@ -133,12 +134,11 @@ fn from_csv(text: &str) -> Result<RunRecord, Wrong> {
     for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = || (at + 1, format!("'{}' is no row of a report", line.escape_debug()));
         let (bench, row) = if named { line.split_once(',').ok_or_else(wrong)? } else { ("", line) };
-        let (seconds, rate) = row.trim_end().split_once(',').ok_or_else(wrong)?;
+        let (seconds, ops) = row.trim_end().split_once(',').ok_or_else(wrong)?;
         let seconds: u32 = seconds.parse().map_err(|_| wrong())?;
-        let rate: u64 = rate.parse().map_err(|_| wrong())?;
-        run.append(bench, f64::from(seconds), false, |seconds| (rate as f64 * seconds) as u64, None);
+        let ops: u64 = ops.parse().map_err(|_| wrong())?;
+        run.append(bench, f64::from(seconds), false, ops, None);
     }
-    // The rows hold operations per second already: the interval's own length does not matter.
     Ok(run)
 }
 
@@ -170,7 +170,7 @@ impl RunRecord {
                 };
                 let bench = object["bench"].as_str().unwrap_or_default();
                 let part = object["part"] == true;
-                self.append(bench, at, part, |_| ops, Some(object));
+                self.append(bench, at, part, ops, Some(object));
             }
             Some("summary") => self.summary(object),
             Some(_) => {}
@@ -179,7 +179,7 @@ impl RunRecord {
         Ok(())
     }
 
-    fn append(&mut self, bench: &str, at: f64, part: bool, ops: impl Fn(f64) -> u64, object: Option<&Value>) {
+    fn append(&mut self, bench: &str, at: f64, part: bool, ops: u64, object: Option<&Value>) {
         let goes_on = self.series.last().is_some_and(|series| {
             series.bench == bench
                 && series.summary.is_none()
@@ -191,7 +191,7 @@ impl RunRecord {
         let Some(series) = self.series.last_mut() else { return };
         let seconds = at - series.samples.last().map_or(0.0, |last| last.at);
         let detail = object.map(|object| detail(object, seconds));
-        series.samples.push(Sample { at, seconds, ops: ops(seconds), part, detail });
+        series.samples.push(Sample { at, seconds, ops, part, detail });
     }
 
     fn summary(&mut self, object: &Value) {

@@ -175,7 +175,10 @@ impl Flags {
             },
             (None, Some(_)) => return Err(unknown(&name)),
         };
-        let value = row.1.parse(&text).map_err(|wrong| format!("--{}: {wrong}", row.0))?;
+        let value = row
+            .1
+            .parse(&text)
+            .map_err(|remark| format!("--{}: '{text}' is not {}{remark}", row.0, row.1.with_article()))?;
         let (least, most) = row.3;
         if let Value::UInt(number) = value
             && !(least..=most).contains(&number)

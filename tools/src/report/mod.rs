@@ -18,3 +18,4 @@ pub mod monitor;
 pub mod steady;
 pub mod summary;
 pub mod usage;
+pub mod view;
