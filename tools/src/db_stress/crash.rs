@@ -48,7 +48,7 @@ pub fn run(flags: &Flags, given: &[String], console: &Console) -> Result<(), Wro
     let mut first = true;
     while Instant::now() < end {
         let drawn = draw(flags, &mut rng, u64::MAX / 2);
-        let early = !first && rng.next_u64() % 4 == 0;
+        let early = !first && rng.next_u64().is_multiple_of(4);
         round(flags, given, console, &drawn, early, &mut rng, &mut totals).map_err(|wrong| {
             format!("{wrong}\nagain, on the same directory: db_stress run {}", drawn.join(" "))
         })?;

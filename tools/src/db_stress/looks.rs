@@ -59,13 +59,16 @@ pub(super) fn compatible(
     Err(verify::wrong(family, key, &found, &expected, &format!("{doing}: unexpected value found")))
 }
 
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
 /// What an iterator finds between two keys.
 fn range(
     stage: &Stage<'_>,
     handle: &ColumnFamily,
     options: &ReadOptions,
     forward: bool,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+) -> Result<Vec<Entry>, Error> {
     let mut iterator = stage.db.iter_cf_opt(handle, options)?;
     let mut found = Vec::new();
     if forward {

@@ -28,7 +28,7 @@ fn check(family: u64, number: u64, base: u16) -> u32 {
 pub fn value(family: u64, number: u64, base: u16, size_mult: u64) -> Vec<u8> {
     let drawn = mix(number << 16 | u64::from(base));
     let times = 1 + drawn % 32;
-    let length = size_mult * if (drawn >> 32) % 64 == 0 { times * 16 } else { times };
+    let length = size_mult * if (drawn >> 32).is_multiple_of(64) { times * 16 } else { times };
     let mut bytes = u32::from(base).to_le_bytes().to_vec();
     bytes.extend(check(family, number, base).to_le_bytes());
     bytes.extend((0..length).map(|at| base as u8 ^ at as u8));

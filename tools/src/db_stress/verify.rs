@@ -58,7 +58,8 @@ fn each_family(stage: &Stage<'_>, check: impl Fn(u64) -> Result<(), Wrong> + Syn
         let join = |thread: std::thread::ScopedJoinHandle<'_, Result<(), Wrong>>| {
             thread.join().unwrap_or_else(|_| Err("a verifying thread panicked".to_owned()))
         };
-        threads.into_iter().map(join).collect()
+        // All threads end before the scope does, also behind the first failure.
+        threads.into_iter().try_for_each(join)
     })
 }
 

@@ -89,7 +89,7 @@ fn reproduce(picture: &Picture) -> String {
     let known = picture.runs.iter().filter_map(|(name, _, command)| Some((name, command.as_ref()?)));
     let mut text = String::new();
     for (name, command) in known {
-        let _ = write!(text, "<dt>{}</dt><dd><pre>{}</pre></dd>\n", escaped(name), escaped(command));
+        let _ = writeln!(text, "<dt>{}</dt><dd><pre>{}</pre></dd>", escaped(name), escaped(command));
     }
     if text.is_empty() {
         text

@@ -17,7 +17,7 @@ fn full(name: &str, seconds: u32) -> RunRecord {
                 memory: [wave * 1e8, 1e8],
                 quota: 2.5e8,
                 step: if at == 10 { 100.0 } else { wave * 90.0 },
-                rate: (at % 2 == 0).then_some(1e7),
+                rate: at.is_multiple_of(2).then_some(1e7),
                 stopped: if at == 10 { 0.5 } else { 0.0 },
                 l0: wave * 9.0,
                 pending: wave * 1e9,
