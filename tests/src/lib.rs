@@ -23,3 +23,12 @@ pub mod pressure;
 pub mod rng;
 pub mod sim_fs;
 pub mod torture;
+
+/// The examples of the guides compile.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../docs/tuning.md")]
+    struct Tuning;
+    #[doc = include_str!("../../docs/migration.md")]
+    struct Migration;
+}

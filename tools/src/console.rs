@@ -4,7 +4,7 @@
 //! ignored on purpose: a reader that closed its pipe early must not change what a benchmark does.
 
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// stdout and stderr of a run.
@@ -14,6 +14,8 @@ pub struct Console {
     /// stderr is a terminal that wants live progress.
     pub err_is_terminal: bool,
     json_on_stdout: AtomicBool,
+    /// Lines of the live view that stand on the terminal.
+    live: AtomicUsize,
 }
 
 impl Console {
@@ -28,6 +30,7 @@ impl Console {
             err: Mutex::new(Box::new(err)),
             err_is_terminal,
             json_on_stdout: AtomicBool::new(false),
+            live: AtomicUsize::new(0),
         }
     }
 
@@ -39,12 +42,36 @@ impl Console {
 
     /// Text for stdout, flushed.
     pub fn out(&self, text: &str) {
-        if self.json_on_stdout.load(Relaxed) { self.err(text) } else { write(&self.out, text) }
+        if self.json_on_stdout.load(Relaxed) {
+            self.err(text);
+        } else {
+            self.clear_live();
+            write(&self.out, text);
+        }
     }
 
     /// Text for stderr.
     pub fn err(&self, text: &str) {
+        self.clear_live();
         write(&self.err, text);
+    }
+
+    /// Draws `lines` over those drawn last, on a terminal. Any other text takes their place. A line that is wider than the
+    /// terminal is cut off.
+    pub fn live(&self, lines: &[String]) {
+        let stood = self.live.swap(lines.len(), Relaxed);
+        let up = if stood > 0 { format!("\x1b[{stood}A") } else { String::new() };
+        let drawn: String = lines.iter().map(|line| format!("\r{line}\x1b[K\n")).collect();
+        // Without wrapping a line stays one line, whatever the terminal's width.
+        write(&self.err, &format!("{up}\x1b[?7l{drawn}\x1b[?7h"));
+    }
+
+    /// Takes the live view off the terminal.
+    pub fn clear_live(&self) {
+        let stood = self.live.swap(0, Relaxed);
+        if stood > 0 {
+            write(&self.err, &format!("\x1b[{stood}A\r\x1b[J"));
+        }
     }
 
     /// A line of JSON for stdout, if stdout was reserved for it.
@@ -64,5 +91,28 @@ fn write(stream: &Mutex<Box<dyn Write + Send>>, text: &str) {
 impl std::fmt::Debug for Console {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Console").field("err_is_terminal", &self.err_is_terminal).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Live lines are drawn over, and taken off before other text; without any, text is text.
+    #[test]
+    fn live_lines_make_way() {
+        let err = tempfile::NamedTempFile::new().unwrap();
+        let console = Console::new(std::io::sink(), err.reopen().unwrap(), true);
+        console.err("a\n");
+        console.live(&["x".to_owned(), "y".to_owned()]);
+        console.live(&["z".to_owned(), "y".to_owned()]);
+        console.out("to stdout\n");
+        console.err("b\n");
+        let text = std::fs::read_to_string(err.path()).unwrap();
+        let (off, on) = ("\x1b[?7l", "\x1b[?7h");
+        let expected = format!(
+            "a\n{off}\rx\x1b[K\n\ry\x1b[K\n{on}\x1b[2A{off}\rz\x1b[K\n\ry\x1b[K\n{on}\x1b[2A\r\x1b[Jb\n"
+        );
+        assert_eq!(text, expected);
     }
 }

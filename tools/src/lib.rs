@@ -7,8 +7,12 @@
 
 pub mod console;
 pub mod db_bench;
+pub mod db_stress;
 pub mod gflags;
+#[cfg(feature = "plot")]
+pub mod plot;
 pub mod report;
+pub mod runs;
 pub mod settings;
 pub mod sluice;
 pub mod workload;

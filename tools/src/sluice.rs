@@ -2,7 +2,7 @@
 //!
 //! Owns what all commands share: options stand before or after the command, underscores are taken for dashes, ldb's names
 //! of the commands are understood, and the exit code is 0 for success, 1 for a failure (`Failed: ...` on stderr), 2 for a
-//! command line that cannot be followed, with nothing on stdout then. What a command prints is its own module's.
+//! command line that cannot be followed, with nothing on stdout then, 4 for a run that is worse than `compare` allows. What a command prints is its own module's.
 //!
 //! | commands | module |
 //! |---|---|
@@ -13,12 +13,14 @@
 //! | checkpoint | [`checkpoint`] |
 //! | dump-wal, dump-manifest, sst | [`dump_wal`], [`dump_manifest`], [`sst`] |
 //! | pressure | [`pressure`] |
+//! | compare, plot | [`compare`] |
 //!
-//! All but put, delete, repair and checkpoint write nothing, take no lock, and work on a database that another process holds.
+//! All but put, delete, repair and checkpoint write nothing but a picture that was asked for, take no lock, and work on a database that another process holds.
 
 pub mod check;
 pub mod checkpoint;
 pub mod common;
+pub mod compare;
 pub mod data;
 pub mod describe;
 pub mod dump_manifest;
@@ -39,6 +41,8 @@ pub const EXIT_DONE: u8 = 0;
 pub const EXIT_FAILED: u8 = 1;
 /// The command line cannot be followed.
 pub const EXIT_USAGE: u8 = 2;
+/// `compare --fail-if-worse`, and a run is.
+pub const EXIT_WORSE: u8 = 4;
 
 /// Looks at SluiceDB databases, checks and repairs them, and shows the law by which they slow their writers.
 #[derive(Debug, Parser)]
@@ -71,10 +75,12 @@ enum Command {
     #[command(alias = "list-live-files-metadata", alias = "sst-dump")]
     Sst(sst::Args),
     Pressure(pressure::Args),
+    Compare(compare::CompareArgs),
+    Plot(compare::PlotArgs),
 }
 
 /// Names of the commands, ldb's included.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "get",
     "put",
     "batchput",
@@ -96,6 +102,8 @@ const COMMANDS: [&str; 21] = [
     "sst",
     "sst-dump",
     "pressure",
+    "compare",
+    "plot",
 ];
 
 /// Runs sluice with `args` (without the program's name) and returns its exit code.
@@ -119,6 +127,7 @@ pub fn run(args: &[String], out: &mut impl Write, err: &mut impl Write) -> u8 {
             streams.complain(&format!("Failed: {status}\n"));
             EXIT_FAILED
         }
+        Err(Failure::Worse) => EXIT_WORSE,
         Err(Failure::Usage(text)) => {
             streams.complain(&text);
             EXIT_USAGE
@@ -141,6 +150,8 @@ fn execute(command: Command, streams: &mut Streams<'_>) -> Result<(), Failure> {
         Command::DumpWal(args) => dump_wal::run(&args, streams),
         Command::DumpManifest(args) => dump_manifest::run(&args, streams),
         Command::Sst(args) => sst::run(&args, streams),
+        Command::Compare(args) => compare::compare(&args, streams),
+        Command::Plot(args) => compare::plot(&args, streams),
         Command::Pressure(args) => {
             let text = pressure::text(&args).map_err(Failure::Usage)?;
             streams.print(&text);

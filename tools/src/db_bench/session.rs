@@ -20,6 +20,7 @@ use crate::report::monitor::{Monitor, Observed};
 use crate::report::steady::Steadiness;
 use crate::report::summary::{self, Figures};
 use crate::report::usage::Usage;
+use crate::report::view::Goal;
 use crate::settings::Settings;
 use crate::workload::catalogue::{Entry, Work};
 use crate::workload::limiter::RateLimiter;
@@ -166,6 +167,11 @@ impl<'a> Session<'a> {
             json: self.json,
             events: self.events.as_deref(),
             watchdog: !entry.benchmark.is_one_long_operation(),
+            goal: match (plan.duration, plan.total_ops(self.target.dbs.len())) {
+                (0, Some(ops)) => Goal::Ops(ops),
+                (0, None) => Goal::Open,
+                (seconds, _) => Goal::Seconds(seconds),
+            },
         };
         let before = engine::total(&self.target);
         let outcome = runner::run(&run, self.streams + 1, monitor);

@@ -20,3 +20,4 @@ pub mod monitor;
 pub mod steady;
 pub mod summary;
 pub mod usage;
+pub mod view;

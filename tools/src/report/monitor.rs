@@ -15,6 +15,7 @@ use super::events::EventLog;
 use super::json::{self, Interval, JsonReport};
 use super::live::Reading;
 use super::usage::{self, Usage};
+use super::view::{Goal, HISTORY, View, locale_is_unicode};
 use crate::console::Console;
 use crate::settings::Bench;
 use crate::workload::stats::Pulse;
@@ -24,6 +25,8 @@ use crate::workload::target::Target;
 const SILENCE: Duration = Duration::from_secs(30);
 /// How often the watchdog looks, and progress is shown.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often the live view is drawn.
+const DRAW: Duration = Duration::from_millis(250);
 /// How often plain progress prints a line.
 const PLAIN: Duration = Duration::from_secs(10);
 
@@ -46,6 +49,8 @@ pub struct Monitor<'a> {
     pub events: Option<&'a EventLog>,
     /// Whether a long silence is worth a word.
     pub watchdog: bool,
+    /// How long the benchmark goes on, for the live view.
+    pub goal: Goal,
 }
 
 /// What the monitor saw.
@@ -106,7 +111,17 @@ impl Watch<'_> {
 impl<'a> Monitor<'a> {
     /// Whether threads should keep latencies where the monitor can read them.
     pub fn wants_latency(&self) -> bool {
-        self.json.is_some()
+        self.json.is_some() || self.is_live()
+    }
+
+    /// Whether progress is drawn over itself.
+    fn is_live(&self) -> bool {
+        let wanted = match self.bench.progress.as_str() {
+            "tty" => true,
+            "auto" => self.console.err_is_terminal,
+            _ => false,
+        };
+        wanted && self.bench.progress_reports
     }
 
     /// Starts watching `pulses`. Seconds count from here.
@@ -147,6 +162,18 @@ struct Looks<'a, 'p> {
     alive: (u64, Instant),
     warned: Duration,
     next_plain: Instant,
+    live: Option<Live>,
+}
+
+/// What the live view remembers.
+struct Live {
+    /// Operations of the last seconds.
+    rates: Vec<u64>,
+    /// Operations and latencies when the second began.
+    second: (u64, Reading),
+    p99: Option<u64>,
+    next_second: Instant,
+    unicode: bool,
 }
 
 impl<'a, 'p> Looks<'a, 'p> {
@@ -167,6 +194,13 @@ impl<'a, 'p> Looks<'a, 'p> {
             alive: (0, begin),
             warned: Duration::ZERO,
             next_plain: begin + PLAIN,
+            live: monitor.is_live().then(|| Live {
+                rates: Vec::new(),
+                second: (0, Reading::default()),
+                p99: None,
+                next_second: begin + LOOK,
+                unicode: locale_is_unicode(&|name| std::env::var(name).ok()),
+            }),
             monitor,
         }
     }
@@ -174,11 +208,13 @@ impl<'a, 'p> Looks<'a, 'p> {
     fn until_stopped(mut self, stop: &Stop) -> Observed {
         let mut next_row = self.interval.map(|interval| self.begin + interval);
         let mut next_look = self.begin + LOOK;
+        let mut next_draw = self.live.is_some().then(|| self.begin + DRAW);
         loop {
-            let wake = next_row.map_or(next_look, |row| row.min(next_look));
+            let wake = [next_row, next_draw].into_iter().flatten().fold(next_look, Instant::min);
             let stopped = stop.wait_until(wake);
             let now = Instant::now();
             if stopped {
+                self.monitor.console.clear_live();
                 self.row(now, true);
                 self.observed.latency = self.read_latency();
                 return self.observed;
@@ -192,6 +228,10 @@ impl<'a, 'p> Looks<'a, 'p> {
                     next += interval;
                 }
                 next_row = Some(next);
+            }
+            if next_draw.is_some_and(|draw| now >= draw) {
+                self.draw(now);
+                next_draw = Some(now + DRAW);
             }
             if now >= next_look {
                 self.look(now);
@@ -266,14 +306,47 @@ impl<'a, 'p> Looks<'a, 'p> {
         }
         let bench = self.monitor.bench;
         let console = self.monitor.console;
-        let live = bench.progress == "tty" || (bench.progress == "auto" && console.err_is_terminal);
-        if live && bench.progress_reports {
-            console.err(&format!("... finished {ops} ops{}\r", " ".repeat(30)));
-        } else if bench.progress == "plain" && now >= self.next_plain {
+        if bench.progress == "plain" && now >= self.next_plain {
             let seconds = (now - self.begin).as_secs();
             console.err(&format!("{}: {ops} ops in {seconds} s\n", self.monitor.name));
             self.next_plain = now + PLAIN;
         }
+    }
+
+    /// The live view.
+    fn draw(&mut self, now: Instant) {
+        let (ops, reading) = (self.ops(), self.read_latency());
+        let Some(live) = &mut self.live else { return };
+        if now >= live.next_second {
+            live.rates.push(ops - live.second.0);
+            live.rates.drain(..live.rates.len().saturating_sub(HISTORY));
+            live.p99 = reading.since(&live.second.1).percentile(0.99);
+            live.second = (ops, reading);
+            live.next_second = now + LOOK;
+        }
+        let target = self.monitor.target;
+        let usage = Usage::of(&target.dbs[0].db);
+        let files = |family| {
+            target.dbs[0].db.level_stats(family).ok().and_then(|levels| levels.first().map(|l| l.files))
+        };
+        let l0: Vec<u64> = target.dbs[0].families.iter().filter_map(files).collect();
+        let running =
+            target.dbs.iter().filter_map(|open| open.db.property_int("rocksdb.num-running-flushes")).sum();
+        let options = target.dbs[0].db.db_options();
+        let view = View {
+            name: self.monitor.name,
+            ops,
+            seconds: (now - self.begin).as_secs_f64(),
+            goal: self.monitor.goal,
+            rates: &live.rates,
+            p99: live.p99,
+            usage: &usage,
+            start_percent: options.delay_start_percent,
+            flushes: (running, u64::from(options.max_background_flushes)),
+            l0: &l0,
+            unicode: live.unicode,
+        };
+        self.monitor.console.live(&view.lines());
     }
 
     fn watch(&mut self, silent: Duration) {
@@ -321,6 +394,7 @@ mod tests {
             json: None,
             events: None,
             watchdog: true,
+            goal: Goal::Open,
         };
         let pulses = [Pulse::default()];
         let mut looks = Looks::new(monitor, &pulses, Instant::now());

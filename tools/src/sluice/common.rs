@@ -42,6 +42,8 @@ impl Streams<'_> {
 pub enum Failure {
     /// It tried; the status stands behind `Failed: `. Exit code 1.
     Failed(String),
+    /// A run is worse than `--fail-if-worse` allows; the output says which. Exit code 4.
+    Worse,
     /// The command line cannot be followed. Exit code 2.
     Usage(String),
 }

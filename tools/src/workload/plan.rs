@@ -87,4 +87,18 @@ impl Plan {
             counts_in_message: num != bench.num,
         }
     }
+
+    /// Operations of all threads over `databases`; `None` if only the end shows how many.
+    pub fn total_ops(&self, databases: usize) -> Option<u64> {
+        let each = match self.work {
+            Work::Fill(Order::Sequential | Order::Random | Order::UniqueRandom) => {
+                self.writes.saturating_mul(databases as u64)
+            }
+            Work::Delete(_) => self.deletes,
+            Work::ReadRandom | Work::MultiReadRandom | Work::SeekRandom | Work::UpdateRandom => self.reads,
+            Work::ReadSequential | Work::ReadReverse if self.reads < u64::MAX => self.reads,
+            _ => return None,
+        };
+        Some(each.saturating_mul(self.threads as u64))
+    }
 }
