@@ -106,6 +106,7 @@ const DATABASE: &[Named<DbOptions>] = table! {
     block_cache_size,
     read_mode,
     max_open_files,
+    max_read_threads,
     block_cache,
     write_buffer_manager,
     write_controller,
