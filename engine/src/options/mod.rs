@@ -6,13 +6,15 @@
 //! manager, controller, cache) are fields of [`DbOptions`] of their own.
 
 mod column_family;
+mod compact_range;
 mod db;
 mod flush;
 mod live;
 mod read;
 mod write;
 
-pub use column_family::{ColumnFamilyOptions, Compression, MemtableRepKind};
+pub use column_family::{ColumnFamilyOptions, CompactionStyle, Compression, MemtableRepKind};
+pub use compact_range::{BottommostLevelCompaction, CompactRangeOptions};
 pub use db::{DbOptions, DelayedWriteRate, ReadMode, RecoveryMode, TableWrites};
 pub use flush::FlushOptions;
 pub use read::ReadOptions;
