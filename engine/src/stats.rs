@@ -87,6 +87,12 @@ counted {
     gets_found,
     /// Point reads answered by a memtable.
     memtable_hits,
+    /// Calls of `multi_get`; their keys count as point reads.
+    multi_gets,
+    /// Blocks that they looked into, one that holds several of a call's keys once.
+    multi_get_blocks,
+    /// Tables and blocks that they brought into memory with several threads at once.
+    multi_get_parallel_reads,
     /// Memtables sealed.
     memtables_sealed,
     /// Flushes that installed an SST.
@@ -111,6 +117,10 @@ counted {
     compaction_entries_read,
     /// Entries that compactions dropped: overwritten, or deleted.
     compaction_entries_dropped,
+    /// Entries that compaction filters removed.
+    compaction_entries_filtered,
+    /// SSTs that FIFO dropped with all that they held.
+    fifo_files_dropped,
     /// SSTs deleted.
     files_deleted,
     /// Writes refused by `no_slowdown` or a timeout.
