@@ -1,5 +1,7 @@
 //! Seeded workloads that the benches share. What is measured is not known here.
 
+pub mod gate;
+
 use sluicedb::{Db, DbOptions};
 use tempfile::TempDir;
 
