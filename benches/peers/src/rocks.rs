@@ -29,8 +29,8 @@ impl Rocks {
             settings.quota as usize,
             true,
         ));
-        options.set_max_background_flushes(settings.flushes as i32);
-        options.set_max_background_compactions(settings.compactions as i32);
+        // Of these RocksDB gives a quarter, at least one, to flushes, and the rest to compactions.
+        options.set_max_background_jobs((settings.flushes + settings.compactions) as i32);
         let mut names = vec!["default".to_owned()];
         names.extend((1..settings.families).map(|index| format!("family{index}")));
         let cache = Cache::new_lru_cache(settings.cache as usize);

@@ -144,6 +144,11 @@ impl Workload {
     }
 }
 
+/// Nanoseconds of operations, up to an hour, to three digits.
+fn latencies() -> Outcome<Histogram<u64>> {
+    Ok(Histogram::new_with_max(3_600_000_000_000, 3)?)
+}
+
 /// A workload on its way.
 struct Run<'a> {
     engine: &'a dyn Engine,
@@ -157,7 +162,7 @@ impl Run<'_> {
             self.load()?;
         }
         let (cpu, written, start) = (cpu_seconds(), written_bytes(), Instant::now());
-        let mut latencies = Histogram::new(3)?;
+        let mut latencies = latencies()?;
         let Sizes { num, reads, s1_num, syncs } = *self.sizes;
         let operations = match workload {
             Workload::Fillseq => self.fill_in_order(num)?,
@@ -307,6 +312,14 @@ mod tests {
     use super::*;
 
     const SMALL: Sizes = Sizes { num: 3_000, reads: 500, s1_num: 2_000, syncs: 5 };
+
+    #[test]
+    fn a_latency_of_seconds_is_not_cut_off() {
+        let mut latencies = latencies().expect("a histogram");
+        latencies.saturating_record(5_000_000_000);
+        let found = latencies.value_at_quantile(0.9999) as f64;
+        assert!((found / 5e9 - 1.0).abs() < 0.01, "{found}");
+    }
 
     /// Each engine that was built in does each workload: the checks on what reads find are the test.
     #[test]
