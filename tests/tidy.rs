@@ -47,10 +47,23 @@ const RUNTIME: [(&str, &[&str]); 6] = [
             "rand_mt",
         ],
     ),
-    // Beside the table: a directory to measure in.
+    // Beside the table: a directory to measure in, command lines, and the primitives that `limits` measures.
     (
         "benches",
-        &["sluicedb", "sluicedb-controller", "sluicedb-wbm", "criterion", "sluicedb-tests", "tempfile"],
+        &[
+            "sluicedb",
+            "sluicedb-controller",
+            "sluicedb-wbm",
+            "criterion",
+            "sluicedb-tests",
+            "tempfile",
+            "clap",
+            "crc32fast",
+            "crossbeam-skiplist",
+            "lz4_flex",
+            "memmap2",
+            "rustix",
+        ],
     ),
     ("tests", &["sluicedb", "proptest", "arbitrary", "tempfile", "loom", "shuttle"]),
 ];

@@ -1,5 +1,8 @@
 //! Seeded workloads that the benches share. What is measured is not known here.
 
+pub mod gate;
+pub mod limits;
+
 use sluicedb::{Db, DbOptions};
 use tempfile::TempDir;
 
