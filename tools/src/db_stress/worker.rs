@@ -174,14 +174,16 @@ impl<'s, 'a> Worker<'s, 'a> {
     fn commit(&mut self, batch: WriteBatch) -> Result<bool, Wrong> {
         let options = self.write_options();
         let db = &self.stage.db;
-        let outcome = match self.below(8) {
+        let way = self.below(8);
+        let outcome = match way {
             0 => db.write_async_opt(batch, &options).wait().map(|_| ()).map_err(|refused| refused.into()),
             1 => db.try_write_opt(batch, &options).map_err(|refused| refused.into()),
             _ => db.write_opt(batch, &options),
         };
         match outcome {
             Ok(()) => Ok(true),
-            Err(error) if options.no_slowdown && is_refusal(&error) => {
+            // try_write never waits either.
+            Err(error) if (options.no_slowdown || way == 1) && is_refusal(&error) => {
                 self.stage.counters.refused.fetch_add(1, Relaxed);
                 Ok(false)
             }

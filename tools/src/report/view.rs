@@ -103,7 +103,7 @@ impl View<'_> {
         if usage.quota == 0 {
             return format!("WBM    {} MiB, no quota   {jobs}", usage.usage >> 20);
         }
-        let place = |share: f64| ((share * GAUGE as f64) as usize).min(GAUGE);
+        let place = |share: f64| ((share * GAUGE as f64).round() as usize).min(GAUGE);
         let (filled, mark) =
             (place(usage.usage as f64 / usage.quota as f64), place(f64::from(self.start_percent) / 100.0));
         let column = |at: usize| match at {
@@ -200,7 +200,7 @@ mod tests {
             view(&usage, &rates, &[3, 2, 4]).lines(),
             [
                 "fillrandom  [==============>               ]  47%  94.1M/200.0M  ETA 07:09",
-                "ops/s  ,*#_*  now 251k  mean 180k  cv 0.69   p99 13us",
+                "ops/s  ,*#_*  now 251k  mean 180k  cv 0.70   p99 13us",
                 "WBM    [#####################|#........] 775/1024 MiB  DELAYED step 18 420 MiB/s   flush 1/1  L0 3 2 4",
             ]
         );
