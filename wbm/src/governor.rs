@@ -8,14 +8,14 @@
 //!   D  bytes flushed / time that flushes were busy * flushers          what memory can drain; P its highest value
 //!   C  bytes that left L0 / time                                       what compaction drained
 //!   f  fullness of L0: 0 at its comfort mark, 1 where it begins to delay, at most 1.2
-//!   u  min(D, max(C * (1.5 - f), 0.22 P * (1 - 4 f))) + towards - max(0, m - 0.7 Q) / 1 s
+//!   u  min(D, max(C * (1.5 - f), 0.24 P * (1 - 4 f))) + towards - max(0, m - 0.7 Q) / 1 s
 //! ```
 //!
 //! `m` is what counts as pressure, `Q` the quota; `towards` is (0.45 Q - m) / Tc where memory is the bottleneck, else 0.
 //!
 //! In the steady state what leaves L0 is what was admitted, so `C (1.5 - f)` integrates: it raises the rate while L0 is less
 //! than half full and lowers it above. While L0 is empty nothing is known of compactions. A tree that grows costs ever more of
-//! them for each byte, and an empty one next to nothing, so the rate begins low: at 22 % of what flushes write when little
+//! them for each byte, and an empty one next to nothing, so the rate begins low: at 24 % of what flushes write when little
 //! else runs. It rises by 0.5 % and falls by 5 % in a second, faster only where memory or L0 run full: an average over one second
 //! would copy the noise.
 //!
@@ -28,7 +28,7 @@ const DRAIN_WINDOW: f64 = 20.0;
 /// How long an arrival counts, in seconds.
 const ARRIVAL_WINDOW: f64 = 1.0;
 /// Part of the best drain that is admitted while L0 is empty.
-const START: f64 = 0.22;
+const START: f64 = 0.24;
 /// Fullness of L0 at which as much is admitted as leaves it.
 const SET_POINT: f64 = 0.5;
 /// Largest changes of the rate in a second, as parts of it; the last where memory or L0 run full.

@@ -122,7 +122,7 @@ pub struct DbOptions {
     pub strict_flush_priority: bool,
     /// Whether a governor holds writers to the rate that flushes and compactions sustain over some 20 s, measured, while they
     /// press for more. Only lowers the rate; silent while writers bring less. A database that has not compacted yet is granted
-    /// 22 % of what its flushes write alone, then slowly more: even from the first second, and slower than it could be while
+    /// 24 % of what its flushes write alone, then slowly more: even from the first second, and slower than it could be while
     /// the tree is small.
     ///
     /// Default: false.
