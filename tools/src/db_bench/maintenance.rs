@@ -110,14 +110,23 @@ pub fn print_statistics(target: &Target, console: &Console) {
 
 /// The tickers as they stood at some moments of a run.
 #[derive(Debug, Default)]
-pub struct StatsHistory(Vec<(Moment, u64, Vec<Vec<(&'static str, u64)>>)>);
+pub struct StatsHistory(Vec<HistoryNote>);
+
+#[derive(Debug)]
+struct HistoryNote {
+    moment: Moment,
+    /// The same in seconds since 1970.
+    seconds: u64,
+    /// The tickers of each database.
+    tickers: Vec<Vec<(&'static str, u64)>>,
+}
 
 impl StatsHistory {
     /// Notes how the tickers of every database stand now.
     pub fn note(&mut self, target: &Target) {
         let cache = target.cache.as_ref().map(|cache| (cache.hits(), cache.misses()));
         let tickers = target.dbs.iter().map(|open| engine::tickers(&open.db.statistics(), cache)).collect();
-        self.0.push((Moment::now(), Moment::unix_seconds(), tickers));
+        self.0.push(HistoryNote { moment: Moment::now(), seconds: Moment::unix_seconds(), tickers });
     }
 
     /// Forgets everything: the databases it was about are gone.
@@ -131,7 +140,7 @@ impl StatsHistory {
             let heading =
                 if target.dbs.len() > 1 { levelstats::database_heading(&open.path) } else { String::new() };
             let mut text = heading;
-            for (moment, seconds, tickers) in &self.0 {
+            for HistoryNote { moment, seconds, tickers } in &self.0 {
                 text.push_str(&format!("------ {} ------\n", moment.stamp()));
                 for (name, count) in tickers.get(at).into_iter().flatten() {
                     text.push_str(&format!(" {seconds}  {name}  {count}\n"));

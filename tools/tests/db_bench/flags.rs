@@ -3,7 +3,7 @@
 use super::support::{Place, count, number, summary};
 
 /// The published reference command line, but for `-num` and `-db`, as its words stand.
-pub const REFERENCE: &str = "--compression_type=None -db=DB -num=NUM -value_size=1000 -key_size=16 \
+const REFERENCE: &str = "--compression_type=None -db=DB -num=NUM -value_size=1000 -key_size=16 \
     --delayed_write_rate=536870912 -report_interval_seconds=1 -max_write_buffer_number=4 -num_column_families=6 \
     -histogram -max_background_compactions=8 -cache_size=8388608 -max_background_flushes=1 -bloom_bits=10 \
     -benchmark_read_rate_limit=0 -benchmark_write_rate_limit=0 -report_file=fillrandom.csv --disable_wal=true \

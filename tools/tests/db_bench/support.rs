@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// The directory `D` of a case: working directory of its programs, and gone after it.
-pub struct Place(TempDir);
+pub(crate) struct Place(TempDir);
 
 /// What a program left behind.
 #[derive(Debug)]
-pub struct Ended {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 /// Words of a command line; `D/` in them stands for the case's directory.
@@ -24,23 +24,23 @@ fn words(dir: &Path, line: &str) -> Vec<String> {
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(TempDir::new().expect("a directory for the case"))
     }
 
     /// A path in the directory.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// The text of a file in the directory.
-    pub fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         let path = self.path(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     /// `text` with the directory's path in place of `D/`.
-    pub fn named(&self, text: &str) -> String {
+    pub(crate) fn named(&self, text: &str) -> String {
         text.replace("D/", &format!("{}/", self.0.path().display()))
     }
 
@@ -58,17 +58,17 @@ impl Place {
     }
 
     /// Runs `db_bench`.
-    pub fn bench(&self, line: &str) -> Ended {
+    pub(crate) fn bench(&self, line: &str) -> Ended {
         self.run(env!("CARGO_BIN_EXE_db_bench"), line)
     }
 
     /// Runs `sluice`.
-    pub fn sluice(&self, line: &str) -> Ended {
+    pub(crate) fn sluice(&self, line: &str) -> Ended {
         self.run(env!("CARGO_BIN_EXE_sluice"), line)
     }
 
     /// Runs `db_bench` with both streams in one file, as after `2>&1`, and returns the file's text.
-    pub fn bench_log(&self, line: &str) -> String {
+    pub(crate) fn bench_log(&self, line: &str) -> String {
         let path = self.path("log");
         let log = File::create(&path).expect("a file for the log");
         let mut command = self.command(env!("CARGO_BIN_EXE_db_bench"), line);
@@ -82,63 +82,63 @@ impl Place {
 
 impl Ended {
     /// Itself, if the exit code is `code`.
-    pub fn exits(self, code: i32) -> Self {
+    pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         self
     }
 
-    pub fn passed(self) -> Self {
+    pub(crate) fn passed(self) -> Self {
         self.exits(0)
     }
 
     /// Operations that the only summary line of `name` counts.
-    pub fn operations(&self, name: &str) -> u64 {
+    pub(crate) fn operations(&self, name: &str) -> u64 {
         number(summary(&self.out, name), 9) as u64
     }
 }
 
 /// The summary line of a benchmark; the last one, as every script takes it.
-pub fn summary<'a>(text: &'a str, name: &str) -> &'a str {
+pub(crate) fn summary<'a>(text: &'a str, name: &str) -> &'a str {
     let is_it = |line: &&str| line.starts_with(name) && line.contains(" micros/op ");
     text.lines().rfind(is_it).unwrap_or_else(|| panic!("no summary of {name} in:\n{text}"))
 }
 
 /// `grep '^START' | tail -1`.
-pub fn last<'a>(text: &'a str, start: &str) -> &'a str {
+pub(crate) fn last<'a>(text: &'a str, start: &str) -> &'a str {
     let found = text.lines().rfind(|line| line.starts_with(start));
     found.unwrap_or_else(|| panic!("no line starts with '{start}' in:\n{text}"))
 }
 
 /// `grep -c '^START'`.
-pub fn count(text: &str, start: &str) -> usize {
+pub(crate) fn count(text: &str, start: &str) -> usize {
     text.lines().filter(|line| line.starts_with(start)).count()
 }
 
 /// `awk '{print $N}'`.
-pub fn field(line: &str, number: usize) -> &str {
+pub(crate) fn field(line: &str, number: usize) -> &str {
     let found = line.split_whitespace().nth(number - 1);
     found.unwrap_or_else(|| panic!("field {number} is missing in '{line}'"))
 }
 
 /// Field N as a number, as awk reads one: a comma or bracket behind it does no harm.
-pub fn number(line: &str, at: usize) -> f64 {
+pub(crate) fn number(line: &str, at: usize) -> f64 {
     leading_number(field(line, at)).unwrap_or_else(|| panic!("field {at} is no number in '{line}'"))
 }
 
 /// The number that `text` begins with.
-pub fn leading_number(text: &str) -> Option<f64> {
+pub(crate) fn leading_number(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     text[..end].parse().ok()
 }
 
 /// The number right behind `before`, wherever that stands in the line.
-pub fn after(line: &str, before: &str) -> f64 {
+pub(crate) fn after(line: &str, before: &str) -> f64 {
     let (_, rest) = line.split_once(before).unwrap_or_else(|| panic!("no '{before}' in '{line}'"));
     leading_number(rest.trim_start()).unwrap_or_else(|| panic!("no number behind '{before}' in '{line}'"))
 }
 
 /// F and N of `(F of N found)`.
-pub fn found(text: &str, name: &str) -> (u64, u64) {
+pub(crate) fn found(text: &str, name: &str) -> (u64, u64) {
     let line = summary(text, name);
     let (_, tail) = line.split_once('(').unwrap_or_else(|| panic!("{line}"));
     let words: Vec<&str> = tail.split_whitespace().collect();
@@ -147,7 +147,7 @@ pub fn found(text: &str, name: &str) -> (u64, u64) {
 }
 
 /// Microseconds of `HH:MM:S.mmm`, which stands behind `before`.
-pub fn clock_micros(line: &str, before: &str) -> f64 {
+pub(crate) fn clock_micros(line: &str, before: &str) -> f64 {
     let (_, rest) = line.split_once(before).unwrap_or_else(|| panic!("no '{before}' in '{line}'"));
     let clock = rest.split_whitespace().next().expect("a clock");
     let parts: Vec<f64> = clock.split(':').map(|part| part.parse().expect("a number")).collect();
@@ -156,6 +156,6 @@ pub fn clock_micros(line: &str, before: &str) -> f64 {
 }
 
 /// Whether `a` is within `share` of `b`.
-pub fn near(a: f64, b: f64, share: f64) -> bool {
+pub(crate) fn near(a: f64, b: f64, share: f64) -> bool {
     (a - b).abs() <= share * b.abs()
 }
