@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sluicedb::{Db, DbOptions};
+use sluicedb::{Db, DbOptions, WriteBatch};
 
 use super::stage::{self, Stage};
 use super::worker::Worker;
@@ -116,4 +116,56 @@ pub(super) fn clear_family(worker: &mut Worker<'_, '_>) -> Result<(), Wrong> {
     *handle = made.map_err(|error| format!("a family could not be made again: {error}"))?;
     stage.expected.clear(family)?;
     stage.expected.set_clearing(family, false)
+}
+
+/// Keys of a burst.
+const BURST: u64 = 16;
+
+fn burst_key(thread: u64, at: u64) -> Vec<u8> {
+    // Behind every key of the oracle.
+    format!("burst-{thread:03}-{at:02}").into_bytes()
+}
+
+/// The generation that a burst's value is of, if it is whole.
+fn generation(value: &[u8]) -> Option<u64> {
+    let first = value.get(..8)?;
+    let whole = value.len().is_multiple_of(8) && value.chunks_exact(8).all(|word| word == first);
+    whole.then(|| u64::from_le_bytes(first.try_into().unwrap_or_default()))
+}
+
+/// Writes a few large values in one batch, which fills a small quota at once. Before that, all of them are of one generation: the
+/// thread's last burst, or that of a run before this one, as a whole.
+pub(super) fn burst(worker: &mut Worker<'_, '_>) -> Result<(), Wrong> {
+    let stage = worker.stage;
+    let handle = stage.family(0);
+    let mut found = Vec::new();
+    for at in 0..BURST {
+        let value = stage.db.get_cf(&handle, burst_key(worker.thread, at));
+        let value = value.map_err(|error| format!("a read of a burst failed: {error}"))?;
+        let whole = |value: &[u8]| {
+            generation(value).ok_or_else(|| format!("a value of a burst is not whole: {} bytes", value.len()))
+        };
+        found.push(value.as_deref().map(whole).transpose()?);
+    }
+    if let Some(other) = found.iter().position(|generation| *generation != found[0]) {
+        return Err(format!(
+            "half a burst of thread {}: key 0 is of {:?}, key {other} of {:?}",
+            worker.thread, found[0], found[other]
+        ));
+    }
+    if let Some(last) = worker.bursts
+        && found[0] != Some(last)
+    {
+        return Err(format!("thread {} wrote burst {last} and found {:?}", worker.thread, found[0]));
+    }
+    let next = found[0].map_or(1, |generation| generation + 1);
+    let words = 1 + worker.below(6 << 10) as usize;
+    let mut batch = WriteBatch::new();
+    for at in 0..BURST {
+        batch.put_cf(&handle, burst_key(worker.thread, at), next.to_le_bytes().repeat(words));
+    }
+    if worker.commit(batch)? {
+        worker.bursts = Some(next);
+    }
+    Ok(())
 }

@@ -15,7 +15,7 @@ type Row = (&'static str, Kind, &'static str, (u64, u64), &'static str);
 const ANY: (u64, u64) = (0, u64::MAX);
 
 /// The table, by name.
-pub const TABLE: [Row; 40] = [
+pub const TABLE: [Row; 42] = [
     (
         "acquire_snapshot_one_in",
         UInt64,
@@ -25,6 +25,7 @@ pub const TABLE: [Row; 40] = [
     ),
     ("allow_wbm_stalls", Bool, "true", ANY, "the manager may delay and stop writers"),
     ("block_cache_size", UInt64, "1048576", ANY, "bytes"),
+    ("burst_one_in", UInt64, "500", ANY, "one batch of up to 800 KiB fills the memtables at once"),
     ("checkpoint_one_in", UInt64, "20000", ANY, "a checkpoint is made, opened and compared"),
     ("clear_column_family_one_in", UInt64, "20000", ANY, "a column family is dropped and made again"),
     ("column_families", UInt64, "6", (1, 200), "column families"),
@@ -97,6 +98,13 @@ pub const TABLE: [Row; 40] = [
     ),
     ("ops_per_thread", UInt64, "200000", ANY, "operations of each thread, over all rounds"),
     ("prefixpercent", UInt64, "20", (0, 100), "share of iterations over one prefix"),
+    (
+        "rate_limiter_bytes_per_sec",
+        UInt64,
+        "0",
+        ANY,
+        "bytes per second that flushes and compactions may write; 0 = no limit",
+    ),
     ("readpercent", UInt64, "10", (0, 100), "share of point reads"),
     ("reopen", UInt64, "3", (0, 1000), "how often the database is closed and opened again"),
     ("seed", UInt64, "0", ANY, "0 = the clock"),

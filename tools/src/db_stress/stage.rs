@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::Duration;
 
 use sluicedb::{
-    ColumnFamily, ColumnFamilyOptions, Db, DbOptions, DelayedWriteRate, Durability, Error, State,
-    WriteBufferManager, WriteController,
+    ColumnFamily, ColumnFamilyOptions, Db, DbOptions, DelayedWriteRate, Durability, Error, RateLimiter,
+    State, WriteBufferManager, WriteController,
 };
 
 use super::Wrong;
@@ -139,6 +139,9 @@ fn options(flags: &Flags, seed: u64) -> DbOptions {
     options.max_background_flushes = flags.number("max_background_flushes") as u32;
     options.max_background_compactions = flags.number("max_background_compactions") as u32;
     options.block_cache_size = flags.number("block_cache_size");
+    if flags.number("rate_limiter_bytes_per_sec") > 0 {
+        options.rate_limiter = Some(RateLimiter::new(flags.number("rate_limiter_bytes_per_sec")));
+    }
     options.wal_segment_bytes = 1 << 20;
     options.commit_queue_bytes = 1 << 20;
     options.max_batch_bytes = 1 << 20;

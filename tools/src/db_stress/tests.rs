@@ -97,7 +97,7 @@ fn flags(dir: &tempfile::TempDir, more: &str) -> Flags {
         "--db={} --max_key=500 --column_families=3 --threads=3 --ops_per_thread=1500 --seed=7 --reopen=1 \
          --db_write_buffer_size=262144 --write_buffer_size=65536 --delayed_write_rate=1073741824 --clear_column_family_one_in=300 \
          --checkpoint_one_in=500 --compact_range_one_in=300 --flush_one_in=200 --set_options_one_in=100 \
-         --acquire_snapshot_one_in=50 --multi_cf_percent=20 --continuous_verification_interval=100 \
+         --acquire_snapshot_one_in=50 --burst_one_in=100 --multi_cf_percent=20 --continuous_verification_interval=100 \
          --liveness_seconds=300 {more}",
         db.display()
     );

@@ -19,6 +19,8 @@ pub struct Worker<'s, 'a> {
     pub(super) thread: u64,
     pub(super) rng: Mt64,
     pub(super) held: Vec<Held>,
+    /// The generation of the last burst of this round.
+    pub(super) bursts: Option<u64>,
 }
 
 /// A snapshot with what was read in it.
@@ -63,7 +65,13 @@ pub fn work(stage: &Stage<'_>, ops: u64) -> Result<(), Wrong> {
 
 impl<'s, 'a> Worker<'s, 'a> {
     pub(super) fn new(stage: &'s Stage<'a>, thread: u64) -> Self {
-        Self { stage, thread, rng: Mt64::new(mix(stage.seed ^ (thread + 1) << 32)), held: Vec::new() }
+        Self {
+            stage,
+            thread,
+            rng: Mt64::new(mix(stage.seed ^ (thread + 1) << 32)),
+            held: Vec::new(),
+            bursts: None,
+        }
     }
 
     /// A number below `bound`.
@@ -114,7 +122,8 @@ impl<'s, 'a> Worker<'s, 'a> {
             self.held.push(held);
         }
         type Chore = fn(&mut Worker<'_, '_>) -> Result<(), Wrong>;
-        let all: [(&str, Chore); 5] = [
+        let all: [(&str, Chore); 6] = [
+            ("burst_one_in", changes::burst),
             ("flush_one_in", changes::flush),
             ("compact_range_one_in", changes::compact),
             ("set_options_one_in", changes::set_options),
@@ -171,7 +180,7 @@ impl<'s, 'a> Worker<'s, 'a> {
     }
 
     /// Writes a batch in one of the ways that there are. True if it was written, false if it was refused as asked for.
-    fn commit(&mut self, batch: WriteBatch) -> Result<bool, Wrong> {
+    pub(super) fn commit(&mut self, batch: WriteBatch) -> Result<bool, Wrong> {
         let options = self.write_options();
         let db = &self.stage.db;
         let way = self.below(8);

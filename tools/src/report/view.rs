@@ -201,7 +201,7 @@ mod tests {
             [
                 "fillrandom  [==============>               ]  47%  94.1M/200.0M  ETA 07:09",
                 "ops/s  ,*#_*  now 251k  mean 180k  cv 0.70   p99 13us",
-                "WBM    [#####################|#........] 775/1024 MiB  DELAYED step 18 420 MiB/s   flush 1/1  L0 3 2 4",
+                "WBM    [#####################|#.......] 775/1024 MiB  DELAYED step 18 420 MiB/s   flush 1/1  L0 3 2 4",
             ]
         );
     }
