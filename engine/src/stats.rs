@@ -87,6 +87,12 @@ counted {
     gets_found,
     /// Point reads answered by a memtable.
     memtable_hits,
+    /// Calls of `multi_get`; their keys count as point reads.
+    multi_gets,
+    /// Blocks that they looked into, one that holds several of a call's keys once.
+    multi_get_blocks,
+    /// Tables and blocks that they brought into memory with several threads at once.
+    multi_get_parallel_reads,
     /// Memtables sealed.
     memtables_sealed,
     /// Flushes that installed an SST.

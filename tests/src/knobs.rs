@@ -40,6 +40,7 @@ pub fn db_options(rng: &mut Rng, file_system: Arc<dyn FileSystem>, levels: u32) 
         if rng.chance(90) { RecoveryMode::TolerateTail } else { RecoveryMode::PointInTime };
     options.block_cache_size = *rng.pick(&[0, 16 << 10, 1 << 20]);
     options.read_mode = *rng.pick(&[ReadMode::Mmap, ReadMode::Pread]);
+    options.max_read_threads = *rng.pick(&[1, 1, 1, 3]);
     options.max_open_files = *rng.pick(&[16, 1_000]);
     options
 }

@@ -141,6 +141,11 @@ impl BlockCache {
         }
     }
 
+    /// Whether the block is here. Counts as no look-up.
+    pub(crate) fn contains(&self, key: BlockKey) -> bool {
+        self.blocks.contains_key(&key)
+    }
+
     fn counts(&self, key: BlockKey) -> &Counts {
         &self.counts[(BlockHash.hash_one(key) >> 20) as usize % COUNT_STRIPES]
     }

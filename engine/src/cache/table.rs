@@ -106,6 +106,11 @@ impl TableCache {
         }
     }
 
+    /// Whether the table of this number is open, so that getting it reads nothing.
+    pub(crate) fn is_open(&self, number: FileNumber) -> bool {
+        self.tables.contains_key(&number) || self.pinned.contains_key(&number)
+    }
+
     /// Forgets the table of this number: its file is about to be deleted.
     pub(crate) fn evict(&self, number: FileNumber) {
         self.tables.remove(&number);

@@ -6,6 +6,7 @@
 //! | the write path, top to bottom           | [`write`](mod@write)        |
 //! | writes that nobody waits for            | [`ticket`], [`waiting`], [`appender`] |
 //! | the point read, top to bottom           | [`read`]                    |
+//! | many point reads as one                 | [`multi_get`]               |
 //! | create, drop and find column families   | [`column_families`]         |
 //! | who works in the background, and when   | [`background`]              |
 //! | what else has to be done, and by whom   | [`housekeeping`], [`pools`] |
@@ -29,6 +30,7 @@ mod housekeeping;
 mod job_pressure;
 mod live_options;
 mod maintenance;
+mod multi_get;
 mod open;
 mod open_read_only;
 mod options_file;
@@ -59,6 +61,7 @@ use self::appender::Appender;
 use self::column_families::Families;
 use self::governing::Governing;
 use self::live_options::LiveOptions;
+use self::multi_get::ReadThreads;
 use self::pools::{OneAtATime, Pools};
 use self::pressure::Pressure;
 use self::state::State;
@@ -203,6 +206,7 @@ pub(crate) struct Shared {
     telling: OneAtATime,
     saving: OneAtATime,
     compaction_threads: Option<rayon::ThreadPool>,
+    read_threads: ReadThreads,
     flush_bell: Arc<Bell>,
     compaction_bell: Arc<Bell>,
     purge_bell: Arc<Bell>,
@@ -666,12 +670,45 @@ impl Db {
     }
 
     /// The values of several keys of `default`, in their order, all as of one moment.
+    ///
+    /// Cheaper than as many [`get`](Self::get)s: the keys are sorted, every table is asked once and every block is loaded
+    /// once, and where many tables or blocks have to be brought into memory, up to
+    /// [`max_read_threads`](DbOptions::max_read_threads) threads do it. A key that cannot be read has its error in its
+    /// place and spoils no other.
     pub fn multi_get<K: AsRef<[u8]>>(
         &self,
         keys: impl IntoIterator<Item = K>,
     ) -> Vec<Result<Option<PinnedSlice>>> {
-        let options = ReadOptions::at(&self.snapshot());
-        keys.into_iter().map(|key| self.get_opt(key, &options)).collect()
+        self.multi_get_opt(keys, &ReadOptions::default())
+    }
+
+    /// The same with options.
+    pub fn multi_get_opt<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
+        let family = self.default_family();
+        self.multi_get_cf_opt(keys.into_iter().map(|key| (family, key)), options)
+    }
+
+    /// The same for keys of several column families, all as of one moment.
+    pub fn multi_get_cf<'a, K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = (&'a ColumnFamily, K)>,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
+        self.multi_get_cf_opt(keys, &ReadOptions::default())
+    }
+
+    /// The same with options.
+    pub fn multi_get_cf_opt<'a, K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = (&'a ColumnFamily, K)>,
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
+        let keys: Vec<_> = keys.into_iter().collect();
+        let keys: Vec<_> = keys.iter().map(|(family, key)| (&*family.data, key.as_ref())).collect();
+        self.shared().multi_get(&keys, options)
     }
 
     /// An iterator over `default`, not positioned yet. It sees what was published when it was made.

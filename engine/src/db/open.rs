@@ -22,6 +22,7 @@ use super::column_families::{Families, check_name};
 use super::governing::Governing;
 use super::history::History;
 use super::live_options::LiveOptions;
+use super::multi_get::ReadThreads;
 use super::pools::{OneAtATime, Pools};
 use super::pressure::Pressure;
 use super::recover::{Recovered, Recovery};
@@ -284,6 +285,7 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         telling: OneAtATime::default(),
         saving: OneAtATime::default(),
         compaction_threads,
+        read_threads: ReadThreads::default(),
         flush_bell,
         compaction_bell: Bell::new(&options.clock),
         purge_bell,

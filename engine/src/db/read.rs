@@ -111,7 +111,7 @@ impl Shared {
     }
 
     /// What a read with these options sees.
-    fn visible_sequence(&self, options: &ReadOptions) -> Result<SequenceNumber> {
+    pub(super) fn visible_sequence(&self, options: &ReadOptions) -> Result<SequenceNumber> {
         match &options.snapshot {
             None => Ok(self.published()),
             Some(snapshot) if snapshot.belongs_to(&self.snapshots) => Ok(snapshot.sequence()),

@@ -235,6 +235,12 @@ pub struct DbOptions {
     ///
     /// Unit: files. Default: 1,000. Least: 16.
     pub max_open_files: u32,
+    /// Threads that one [`multi_get`](crate::Db::multi_get) reads with at most, where many tables or blocks are not in memory.
+    /// They are shared by all callers and start when first needed.
+    ///
+    /// Unit: threads. Default: 4. Range: 1 (the caller alone) to 64.
+    /// More: more requests to the device at once.
+    pub max_read_threads: u32,
 
     /// A block cache shared with other databases. Default: none, a private one.
     pub block_cache: Option<Arc<BlockCache>>,
@@ -296,6 +302,7 @@ impl Default for DbOptions {
             block_cache_size: 32 << 20,
             read_mode: ReadMode::default(),
             max_open_files: 1000,
+            max_read_threads: 4,
             block_cache: None,
             write_buffer_manager: None,
             write_controller: None,
@@ -429,6 +436,7 @@ impl DbOptions {
             &self.max_total_wal_size,
         )?;
         check(self.max_open_files >= 16, "max_open_files", "at least 16", &self.max_open_files)?;
+        check((1..=64).contains(&self.max_read_threads), "max_read_threads", "1 to 64", &self.max_read_threads)?;
         self.column_family.validate()
     }
 }
@@ -442,7 +450,7 @@ mod tests {
     fn each_option_is_refused_by_name() {
         DbOptions::default().validate().unwrap();
         type Bend = fn(&mut DbOptions);
-        let bends: [(&str, Bend); 20] = [
+        let bends: [(&str, Bend); 21] = [
             ("delay_start_percent", |o| o.delay_start_percent = 100),
             ("max_parallel_flushes", |o| o.max_parallel_flushes = 0),
             ("stall_timeout", |o| o.stall_timeout = Some(Duration::ZERO)),
@@ -462,6 +470,7 @@ mod tests {
             ("job_ring_slots", |o| o.job_ring_slots = 100),
             ("max_total_wal_size", |o| o.max_total_wal_size = 0),
             ("max_open_files", |o| o.max_open_files = 1),
+            ("max_read_threads", |o| o.max_read_threads = 0),
             ("num_levels", |o| o.column_family.num_levels = 0),
         ];
         for (name, bend) in bends {

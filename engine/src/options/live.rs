@@ -125,6 +125,7 @@ pub(super) const DATABASE: &[Named<DbOptions>] = table! {
     block_cache_size: bytes,
     read_mode: read_mode,
     max_open_files: number,
+    max_read_threads: number,
     ;
     block_cache,
     write_buffer_manager,

@@ -115,19 +115,35 @@ impl SstReader {
         target: &[u8],
         how: BlockRead,
     ) -> Result<Option<(SequenceNumber, ValueType, PinnedSlice)>> {
+        let Some(ordinal) = self.locate(target) else { return Ok(None) };
+        let block = self.block(ordinal, how)?;
+        self.find_in(ordinal, block, target)
+    }
+
+    /// The data block in which the answer to [`get`](Self::get) is, if there is one: what filter and index leave.
+    #[inline]
+    pub(crate) fn locate(&self, target: &[u8]) -> Option<usize> {
         let (user_key, trailer) = split_internal(target);
         if let Some(filter) = &self.filter
             && !filter.may_contain(filter::hash(user_key))
         {
-            return Ok(None);
+            return None;
         }
         // The bound of a block never has the user key of the block behind, unless it is that block's exact
         // last key; so what is not in this block is not in the table.
         let ordinal = self.index.find(user_key, trailer);
-        if ordinal == self.index.len() {
-            return Ok(None);
-        }
-        let block = self.block(ordinal, how)?;
+        (ordinal < self.index.len()).then_some(ordinal)
+    }
+
+    /// The answer to [`get`](Self::get) from `block`, which is the data block `ordinal`.
+    #[inline]
+    pub(crate) fn find_in(
+        &self,
+        ordinal: usize,
+        block: BlockBytes,
+        target: &[u8],
+    ) -> Result<Option<(SequenceNumber, ValueType, PinnedSlice)>> {
+        let (user_key, trailer) = split_internal(target);
         match find(&block, user_key, trailer) {
             Ok(None) => Ok(None),
             Ok(Some(found)) => match unpack_trailer(found.trailer) {
@@ -138,6 +154,17 @@ impl SstReader {
             },
             Err(_) => Err(self.bad_block(ordinal)),
         }
+    }
+
+    /// Whether the data block `ordinal` can be had without reading or decompressing anything.
+    pub(crate) fn is_at_hand(&self, ordinal: usize) -> bool {
+        let handle = self.index.handle(ordinal);
+        if handle.codec == Codec::Stored && self.file.map().is_some() {
+            let bit = 1 << (ordinal % 64);
+            return self.verified[ordinal / 64].load(Ordering::Relaxed) & bit != 0; // only a hint
+        }
+        let key = BlockKey { file_id: self.file.footer().unique_id, offset: handle.extent.offset };
+        self.cache.as_ref().is_some_and(|cache| cache.contains(key))
     }
 
     /// An iterator over all entries.
@@ -190,7 +217,7 @@ impl SstReader {
 
     /// The data block `ordinal`, which must exist.
     #[inline]
-    pub(super) fn block(&self, ordinal: usize, how: BlockRead) -> Result<BlockBytes> {
+    pub(crate) fn block(&self, ordinal: usize, how: BlockRead) -> Result<BlockBytes> {
         let handle = self.index.handle(ordinal);
         if handle.codec == Codec::Stored
             && let Some(map) = self.file.map()

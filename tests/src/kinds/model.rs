@@ -175,14 +175,28 @@ impl Run<'_> {
         same(found.as_deref(), map.get(&key), &key)
     }
 
+    /// Keys of all families at once, some of them twice, now or as an old snapshot sees them.
     fn multi_get(&mut self) -> Result<(), String> {
-        let keys: Vec<Vec<u8>> = (0..self.rng.range(0, 10)).map(|_| self.key()).collect();
-        let found = self.db.multi_get(&keys);
-        if found.len() != keys.len() {
-            return Err(format!("multi_get of {} keys gave {} answers", keys.len(), found.len()));
+        let count = *self.rng.pick(&[0, 1, 10, 100]);
+        let wanted: Vec<(usize, Vec<u8>)> =
+            (0..count).map(|_| (self.rng.index(self.families.len()), self.key())).collect();
+        let moment = self.rng.chance(30).then(|| self.moments.last()).flatten();
+        let options = moment.map_or_else(ReadOptions::default, |moment| ReadOptions::at(&moment.snapshot));
+        let keys = wanted.iter().map(|(family, key)| (&self.families[*family].handle, key));
+        let found = self.db.multi_get_cf_opt(keys, &options);
+        if found.len() != wanted.len() {
+            return Err(format!("multi_get of {} keys gave {} answers", wanted.len(), found.len()));
         }
-        for (key, found) in keys.iter().zip(found) {
-            same(found.map_err(text)?.as_deref(), self.families[0].map.get(key), key)?;
+        for ((family, key), found) in wanted.iter().zip(found) {
+            let Family { born, map, .. } = &self.families[*family];
+            let then = moment.map(|moment| moment.maps.iter().find(|(then, _)| then == born));
+            let map = match then {
+                None => map,
+                Some(Some((_, map))) => map,
+                Some(None) => continue, // the family is younger than the snapshot
+            };
+            same(found.map_err(text)?.as_deref(), map.get(key), key)
+                .map_err(|why| format!("multi_get: {why}"))?;
         }
         Ok(())
     }
