@@ -30,6 +30,7 @@ mod batch;
 #[doc(hidden)]
 pub mod bench_arms;
 mod cache;
+mod cancel;
 mod check;
 mod checksum;
 mod coding;
@@ -66,7 +67,9 @@ mod wal;
 
 pub use batch::{WriteBatch, WriteError};
 pub use cache::BlockCache;
+pub use cancel::CancelToken;
 pub use column_family::ColumnFamily;
+pub use compaction::filter::{CompactionFilter, FilterDecision, Ttl};
 pub use db::{Db, DurableSubscription, LevelStats, RecentWrite, WalLock, WriteTicket, prometheus_text};
 pub use env::{
     Clock, DiskFileSystem, FileLock, FileSystem, MappedFile, ReadableFile, SystemClock, WritableFile,
@@ -76,8 +79,9 @@ pub use event::{BackgroundJobPressure, CompactionCompleted, EventListener, Flush
 pub use iter::db_iter::DbIterator;
 pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SequenceNumber};
 pub use options::{
-    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, Durability, FlushOptions, MemtableRepKind,
-    ReadMode, ReadOptions, RecoveryMode, StoredOptions, TableWrites, WriteOptions,
+    BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, CompactionStyle, Compression,
+    DbOptions, DelayedWriteRate, Durability, FlushOptions, MemtableRepKind, ReadMode, ReadOptions,
+    RecoveryMode, StoredOptions, TableWrites, WriteOptions,
 };
 pub use rate_limiter::{IoPriority, RateLimiter};
 pub use repair::RepairReport;

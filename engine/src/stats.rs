@@ -117,6 +117,10 @@ counted {
     compaction_entries_read,
     /// Entries that compactions dropped: overwritten, or deleted.
     compaction_entries_dropped,
+    /// Entries that compaction filters removed.
+    compaction_entries_filtered,
+    /// SSTs that FIFO dropped with all that they held.
+    fifo_files_dropped,
     /// SSTs deleted.
     files_deleted,
     /// Writes refused by `no_slowdown` or a timeout.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluicedb::{
-    ColumnFamilyOptions, Compression, DbOptions, DelayedWriteRate, FileSystem, ReadMode, RecoveryMode,
+    ColumnFamilyOptions, CompactionStyle, Compression, DbOptions, DelayedWriteRate, FileSystem, ReadMode,
+    RecoveryMode,
 };
 
 use crate::rng::Rng;
@@ -56,6 +57,16 @@ pub fn family_options(rng: &mut Rng, levels: u32) -> ColumnFamilyOptions {
     options.level0_slowdown_writes_trigger = rng.range(4, 8) as u32;
     options.level0_stop_writes_trigger = rng.range(8, 12) as u32;
     options.num_levels = levels;
+    // FIFO keeps everything below its default size.
+    options.compaction_style = *rng.pick(&[
+        CompactionStyle::Leveled,
+        CompactionStyle::Leveled,
+        CompactionStyle::SizeTiered,
+        CompactionStyle::LazyLeveled,
+        CompactionStyle::Fifo,
+    ]);
+    options.universal_max_size_amplification_percent = *rng.pick(&[25, 200]);
+    options.tombstone_density_percent = *rng.pick(&[0, 10, 50]);
     options.max_bytes_for_level_base = *rng.pick(&[64 << 10, 128 << 10]);
     options.max_bytes_for_level_multiplier = *rng.pick(&[2.0, 3.5, 10.0]);
     options.level_compaction_dynamic_level_bytes = rng.chance(50);

@@ -76,6 +76,12 @@ impl<'a> Gc<'a> {
         Verdict { new_key, fate: if spent { Fate::SpentTombstone } else { Fate::Keep } }
     }
 
+    /// Whether no snapshot sees `seq`, only readers of now.
+    #[inline]
+    pub(crate) fn is_of_now(&self, seq: SequenceNumber) -> bool {
+        self.snapshots.last().is_none_or(|&newest| newest < seq)
+    }
+
     /// Number of the oldest snapshot that sees `seq`; the count of snapshots if only readers of now do.
     #[inline]
     fn stripe_of(&self, seq: SequenceNumber) -> usize {

@@ -1,7 +1,8 @@
 //! Running a compaction: [`run`].
 //!
 //! 1. Split the user keys into ranges, if there are threads to share the work ([`JobContext::pool`]).
-//! 2. Each range: merge the inputs, drop what may go ([`Gc`]), write the rest ([`OutputWriter`]).
+//! 2. Each range: merge the inputs, drop what may go ([`Gc`]), ask the family's filter, write the rest
+//!    ([`OutputWriter`]).
 //! 3. Check that as many entries were read as the inputs hold, make the outputs' names durable.
 //!
 //! On any error, cancellation included, all outputs are removed. Installing the result is the caller's part; so
@@ -13,6 +14,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::filter::{CompactionFilter, FilterDecision};
 use super::gc::{Fate, Gc};
 use super::output::{OutputFactory, OutputWriter, Outputs};
 use super::{Compaction, Inputs};
@@ -22,7 +24,7 @@ use crate::iter::InternalIterator;
 use crate::iter::level::LevelIter;
 use crate::iter::merging::MergingIterator;
 use crate::jobs::Stride;
-use crate::key::{SequenceNumber, ValueType, make_internal, split_internal, unpack_trailer};
+use crate::key::{MAX_VALUE_LEN, SequenceNumber, ValueType, make_internal, split_internal, unpack_trailer};
 use crate::version::FileMeta;
 
 /// What a job needs beside its compaction.
@@ -32,6 +34,8 @@ pub(crate) struct JobContext<'a, O, F> {
     pub(crate) outputs: &'a F,
     /// Sequences of all live snapshots, ascending, read after the compaction was picked.
     pub(crate) snapshots: &'a [SequenceNumber],
+    /// The family's own word on what stays.
+    pub(crate) filter: Option<&'a dyn CompactionFilter>,
     /// Asked every so many entries, with no lock held: an error ends the job with it
     /// ([`Error::ShutdownInProgress`], [`Error::Cancelled`]). May wait, to let something more urgent go first.
     pub(crate) go_on: &'a (dyn Fn() -> Result<()> + Sync),
@@ -51,6 +55,8 @@ pub(crate) struct CompactionResult {
     pub(crate) entries_dropped: u64,
     /// Tombstones among them that had nothing left to hide.
     pub(crate) tombstones_dropped: u64,
+    /// Keys that the filter removed.
+    pub(crate) entries_filtered: u64,
     /// Parts that the work was split into.
     pub(crate) parts: usize,
 }
@@ -64,6 +70,16 @@ struct Part<'a, F: OutputFactory> {
     entries_in: u64,
     hidden: u64,
     spent_tombstones: u64,
+    filtered: Filtered,
+}
+
+/// What the filter removed.
+#[derive(Debug, Default)]
+struct Filtered {
+    /// Entries that left nothing.
+    gone: u64,
+    /// Entries that left a tombstone.
+    hidden: u64,
 }
 
 /// Merges the inputs into new files of the output level. Nothing is installed; on an error nothing is left.
@@ -104,7 +120,8 @@ where
     for part in parts {
         outputs.append(part.outputs);
         result.entries_in += part.entries_in;
-        result.entries_dropped += part.hidden + part.spent_tombstones;
+        result.entries_dropped += part.hidden + part.spent_tombstones + part.filtered.gone;
+        result.entries_filtered += part.filtered.gone + part.filtered.hidden;
         result.tombstones_dropped += part.spent_tombstones;
     }
     check_all_read(compaction, result.entries_in)?;
@@ -141,6 +158,8 @@ where
     let mut stride = Stride::default();
     let (mut entries_in, mut hidden, mut spent_tombstones) = (0, 0, 0);
     let mut key_begun = false; // an entry of the present user key has been written
+    let mut filtered = Filtered::default();
+    let level = compaction.output_level() as u32;
     while merged.valid() {
         let key = merged.key();
         let (user, trailer) = split_internal(key);
@@ -160,18 +179,53 @@ where
         entries_in += 1;
         match verdict.fate {
             Fate::Keep => {
-                if !key_begun {
-                    writer.begin_key(user)?;
-                    key_begun = true;
+                let asked = verdict.new_key && value_type == ValueType::Put && gc.is_of_now(seq);
+                let filter = context.filter.filter(|_| asked);
+                let decision =
+                    filter.map_or(FilterDecision::Keep, |filter| filter.filter(level, user, merged.value()));
+                let removed = decision == FilterDecision::Remove;
+                if removed && context.snapshots.is_empty() && below.cannot_hold(user) {
+                    filtered.gone += 1;
+                } else {
+                    if !key_begun {
+                        writer.begin_key(user)?;
+                        key_begun = true;
+                    }
+                    filtered.hidden += u64::from(removed);
+                    add_decided(&mut writer, key, merged.value(), decision)?;
                 }
-                writer.add(key, merged.value())?;
             }
             Fate::Hidden => hidden += 1,
             Fate::SpentTombstone => spent_tombstones += 1,
         }
         merged.next()?;
     }
-    Ok(Part { outputs: writer.finish()?, entries_in, hidden, spent_tombstones })
+    Ok(Part { outputs: writer.finish()?, entries_in, hidden, spent_tombstones, filtered })
+}
+
+/// Writes an entry as the filter wants it: as it is, with another value, or as a tombstone.
+#[inline]
+fn add_decided<F: OutputFactory>(
+    writer: &mut OutputWriter<'_, F>,
+    key: &[u8],
+    value: &[u8],
+    decision: FilterDecision,
+) -> Result<()> {
+    match decision {
+        FilterDecision::Keep => writer.add(key, value),
+        FilterDecision::Change(value) if value.len() as u64 > MAX_VALUE_LEN => {
+            let why = format!("a value of {} bytes is longer than {MAX_VALUE_LEN}", value.len());
+            Err(Error::invalid("decision of the compaction filter", why))
+        }
+        FilterDecision::Change(value) => writer.add(key, &value),
+        FilterDecision::Remove => {
+            let (user, trailer) = split_internal(key);
+            let seq = unpack_trailer(trailer).map_or(SequenceNumber::ZERO, |(seq, _)| seq);
+            let mut tombstone = Vec::with_capacity(key.len());
+            make_internal(&mut tombstone, user, seq, ValueType::Delete);
+            writer.add(&tombstone, &[])
+        }
+    }
 }
 
 /// The inputs that touch the range as sorted runs, newest first: each L0 file one, each other level one.

@@ -55,8 +55,8 @@ pub(crate) struct Picker<'a> {
 }
 
 impl Picker<'_> {
-    /// The most useful compaction that can start now, if any is due.
-    pub(crate) fn pick(&self, score: &Score) -> Option<Compaction> {
+    /// The most useful compaction of a level that can start now, if any is due.
+    pub(super) fn by_level(&self, score: &Score) -> Option<Compaction> {
         score.due_levels().into_iter().find_map(|level| match level {
             0 => self.l0(score.targets().base_level()).or_else(|| self.within_l0()),
             _ => self.level(level),
@@ -73,7 +73,7 @@ impl Picker<'_> {
     }
 
     /// The newest L0 files into one, as long as each further file makes it cheaper to lose a file.
-    fn within_l0(&self) -> Option<Compaction> {
+    pub(super) fn within_l0(&self) -> Option<Compaction> {
         if self.running.iter().any(|running| running.output_level == 0) {
             return None;
         }

@@ -20,7 +20,6 @@ use crate::version::{FileMeta, FileNumber, Version};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BottomLevel {
     /// They stay, unless something from above is merged into them.
-    #[cfg_attr(not(test), expect(dead_code, reason = "RocksDB's bottommost_level_compaction will choose it"))]
     Keep,
     /// They are rewritten, so that tombstones and hidden versions go.
     Rewrite,

@@ -1,8 +1,9 @@
 //! Compaction: merging files into the level below, so that reads look into few files and dead entries go.
 //!
-//! [`score`] says how urgent each level is and how much work waits, [`leveled`] and [`manual`] choose files and
-//! make a [`Compaction`] of them, [`job`] runs it: [`gc`] decides which entries may go, [`output`] cuts what
-//! stays into files.
+//! [`score`] says how urgent each level is and how much work waits. Pickers choose files and make a [`Compaction`] of
+//! them: [`leveled`], [`tiered`] or [`fifo`] by the family's [`CompactionStyle`], [`marked`] for tombstones and age,
+//! [`manual`] for a caller. [`job`] runs it: [`gc`] decides which entries may go, [`filter`] what else a family wants gone,
+//! [`output`] cuts what stays into files.
 //!
 //! A [`Compaction`] is a plain value over one immutable [`Version`]. Whoever schedules it marks its files with
 //! [`Compaction::mark`] under the state lock, passes the [`Running`] ranges of all others to the picker, and
@@ -11,17 +12,24 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::options::ColumnFamilyOptions;
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::{FileMeta, Version};
 
+mod fifo;
+pub(crate) mod filter;
 pub(crate) mod gc;
 pub(crate) mod job;
 pub(crate) mod leveled;
 pub(crate) mod manual;
+pub(crate) mod marked;
 pub(crate) mod output;
 pub(crate) mod score;
 #[cfg(test)]
 pub(crate) mod stub;
+mod tiered;
+
+use self::leveled::Picker;
+use self::score::Score;
 
 /// An output overlaps at most this many target file sizes of the level below it, so that compacting it in turn
 /// stays a small unit.
@@ -38,6 +46,16 @@ pub(crate) enum Reason {
     LevelSize,
     /// A caller asked for a range.
     Manual,
+    /// Tombstones are dense in a file.
+    Tombstones,
+    /// A file is past its age.
+    Periodic,
+    /// There are too many runs.
+    Runs,
+    /// All runs are merged: they waste space, or they fill the last level, or one is past its age.
+    AllRuns,
+    /// There are too many bytes.
+    Size,
 }
 
 /// Files of one level that take part in a compaction, in the level's order.
@@ -68,9 +86,11 @@ enum Work {
     Move,
     /// The entries are merged into new files.
     Merge,
+    /// The files go, and all that they hold.
+    Drop,
 }
 
-/// Which files go where. Chosen by [`leveled`] or [`manual`], run by [`job::run`].
+/// Which files go where. Chosen by a picker, run by [`job::run`].
 #[derive(Debug, Clone)]
 pub(crate) struct Compaction {
     version: Arc<Version>,
@@ -97,12 +117,23 @@ impl Compaction {
         output_level: usize,
         lower: Vec<Arc<FileMeta>>,
     ) -> Self {
-        debug_assert!(!upper.files.is_empty());
-        let upper_level = upper.level;
         let mut inputs = vec![upper];
         if !lower.is_empty() {
             inputs.push(Inputs { level: output_level, files: lower });
         }
+        Self::of_inputs(version, options, reason, inputs, output_level)
+    }
+
+    /// A compaction of files of several levels, upper level first. They must be closed, as above, and the levels between
+    /// the deepest of them and the output level must be empty.
+    fn of_inputs(
+        version: &Arc<Version>,
+        options: &ColumnFamilyOptions,
+        reason: Reason,
+        inputs: Vec<Inputs>,
+        output_level: usize,
+    ) -> Self {
+        debug_assert!(!inputs.is_empty() && inputs.iter().all(|inputs| !inputs.files.is_empty()));
         let target_file_size =
             if output_level == 0 { u64::MAX } else { options.target_file_size(output_level) };
         let (version, grandparents) = (Arc::clone(version), Vec::new());
@@ -112,24 +143,38 @@ impl Compaction {
             let (from, to) = made.user_range();
             made.grandparents = made.version.overlapping(output_level + 1, Some(from), Some(to));
         }
-        if made.may_move(options, upper_level) {
+        if made.may_move(options) {
             made.work = Work::Move;
         }
         made
     }
 
+    /// The end of these files, which must be older than all others of the version that hold their keys.
+    fn dropping(version: &Arc<Version>, reason: Reason, inputs: Vec<Inputs>) -> Self {
+        let output_level = inputs.last().map_or(0, |inputs| inputs.level);
+        let (version, grandparents, target_file_size) = (Arc::clone(version), Vec::new(), u64::MAX);
+        Self { version, reason, inputs, output_level, work: Work::Drop, grandparents, target_file_size }
+    }
+
     /// Whether the files can change level as they are: nothing to merge with, the same codec, no tombstone that
-    /// a merge would drop for good, and not too much below.
-    fn may_move(&self, options: &ColumnFamilyOptions, from: usize) -> bool {
+    /// a merge would drop for good, no filter that is to see every entry, and not too much below.
+    fn may_move(&self, options: &ColumnFamilyOptions) -> bool {
         let [only] = &*self.inputs else {
             return false;
+        };
+        let from = only.level;
+        let is_to_rewrite = match self.reason {
+            Reason::Periodic => true,
+            Reason::Manual => options.compaction_filter.is_some(),
+            _ => false,
         };
         let disjoint = from > 0 || only.files.len() == 1;
         let below: u64 = self.grandparents.iter().map(|file| file.size).sum();
         let ends_here = (self.output_level + 1..self.version.num_levels())
             .all(|level| self.version.files(level).iter().all(|file| !self.overlaps(file)));
         let loses_tombstones = ends_here && only.files.iter().any(|file| file.tombstones > 0);
-        from != self.output_level
+        !is_to_rewrite
+            && from != self.output_level
             && disjoint
             && below <= self.max_grandparent_overlap()
             && options.compression_at(from) == options.compression_at(self.output_level)
@@ -166,6 +211,11 @@ impl Compaction {
     /// Whether the input files just change their level: an edit, no job.
     pub(crate) fn is_trivial_move(&self) -> bool {
         self.work == Work::Move
+    }
+
+    /// Whether the input files just go: an edit, no job.
+    pub(crate) fn is_drop(&self) -> bool {
+        self.work == Work::Drop
     }
 
     /// Size at which an output is cut.
@@ -244,13 +294,27 @@ fn hull<'a>(files: impl IntoIterator<Item = &'a Arc<FileMeta>>) -> Option<(&'a [
     ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
+impl Picker<'_> {
+    /// The most useful compaction that can start now, if the family's style calls for any.
+    pub(crate) fn pick(&self, score: &Score) -> Option<Compaction> {
+        match self.options.compaction_style {
+            CompactionStyle::Leveled => self.by_level(score),
+            CompactionStyle::SizeTiered | CompactionStyle::LazyLeveled => tiered::pick(self),
+            CompactionStyle::Fifo => fifo::pick(self),
+        }
+    }
+}
+
 impl fmt::Display for Compaction {
-    /// As in `L0[1 2 3]+L1[7] -> L1`, with ` (move)` behind a trivial move.
+    /// As in `L0[1 2 3]+L1[7] -> L1`, with ` (move)` behind a trivial move; `L0[1] (drop)` when files just go.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, inputs) in self.inputs.iter().enumerate() {
             let plus = if n == 0 { "" } else { "+" };
             let numbers: Vec<_> = inputs.files.iter().map(|file| file.number.0.to_string()).collect();
             write!(f, "{plus}L{}[{}]", inputs.level, numbers.join(" "))?;
+        }
+        if self.is_drop() {
+            return f.write_str(" (drop)");
         }
         write!(f, " -> L{}", self.output_level)?;
         if self.is_trivial_move() { f.write_str(" (move)") } else { Ok(()) }

@@ -8,7 +8,8 @@
 //! The debt ([`Score::pending_bytes`]) and the depth of L0 feed two pressure sources of a column family
 //! (`pressure` 3.2). How pressure becomes delay, and what is then picked, is not known here.
 
-use crate::options::ColumnFamilyOptions;
+use super::{fifo, tiered};
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::Version;
 
 /// L0 files, in multiples of the trigger, at which L0 is due even though few of them overlap.
@@ -89,6 +90,9 @@ pub(crate) struct Score {
 
 impl Score {
     pub(crate) fn new(version: &Version, options: &ColumnFamilyOptions) -> Self {
+        if options.compaction_style != CompactionStyle::Leveled {
+            return Self::of_runs(version, options);
+        }
         let targets = LevelTargets::new(version, options);
         let last = version.num_levels() - 1;
         let mut by_level = vec![0.0; last + 1];
@@ -106,6 +110,22 @@ impl Score {
         let costs = costs.chain([f64::INFINITY]).collect();
         let (l0_depth, pending_bytes) = (l0_depth(version), pending_bytes(version, options, &targets));
         Self { targets, by_level, costs, l0_depth, pending_bytes }
+    }
+
+    /// The score of a family whose levels have no targets: one figure for all of it, that of L0.
+    fn of_runs(version: &Version, options: &ColumnFamilyOptions) -> Self {
+        let (urgency, l0_depth, pending_bytes) = match options.compaction_style {
+            // Nothing would make L0 shallower, so it slows no writer.
+            CompactionStyle::Fifo => (fifo::urgency(version, options), 0, 0),
+            _ => {
+                let pending = tiered::pending_bytes(version, options);
+                (tiered::urgency(version, options), l0_depth(version), pending)
+            }
+        };
+        let mut by_level = vec![0.0; version.num_levels()];
+        by_level[0] = urgency;
+        let costs = vec![1.0; by_level.len()];
+        Self { targets: LevelTargets::new(version, options), by_level, costs, l0_depth, pending_bytes }
     }
 
     pub(crate) fn targets(&self) -> &LevelTargets {

@@ -54,7 +54,12 @@ impl Shared {
             start(format!("sluice-flush-{n}"), &self.flush_bell, Shared::flush_one, |_| None)?;
         }
         for n in 0..self.options.max_background_compactions {
-            start(format!("sluice-comp-{n}"), &self.compaction_bell, Shared::compact_one, |_| None)?;
+            start(
+                format!("sluice-comp-{n}"),
+                &self.compaction_bell,
+                Shared::compact_one,
+                Shared::next_compaction_look,
+            )?;
         }
         if let Some(governing) = &self.governing {
             let next_look: NextLook = |shared| Some(Governing::next_look(&*shared.clock));
@@ -100,7 +105,7 @@ impl Shared {
         }
         let Some((family, compaction)) = self.pick_compaction() else { return false };
         self.tell_job_pressure();
-        let _ = self.run_compaction(&family.data, &compaction); // it has reported what went wrong
+        let _ = self.run_compaction(&family.data, &compaction, None); // it has reported what went wrong
         drop(compaction); // it holds the version that it was picked from, and so its inputs
         self.tell_job_pressure();
         self.purge_bell.ring();
@@ -120,6 +125,7 @@ impl Shared {
     pub(super) fn job_failed(&self, job: &str, family: &str, error: &Error) {
         match error {
             Error::ShutdownInProgress | Error::NoSuchColumnFamily { .. } | Error::ReadOnly { .. } => {}
+            Error::Cancelled { .. } => {} // by whoever asked for it
             _ => {
                 self.info_log.error(&format!("{job} of column family '{family}' failed: {error}"));
                 self.latch_failure(error);
@@ -155,10 +161,12 @@ impl Shared {
             self.pressure.update_family(family, &score, pinned.sealed.len() as u32, compacting);
             (score, pinned)
         };
+        let is_due =
+            score.is_due() && !family.options().disable_auto_compactions || self.has_marked(family, &pinned);
         drop(pinned); // without the lock: it may be the last to hold a memtable
         self.pressure.tell();
         self.tell_job_pressure();
-        if score.is_due() && !family.options().disable_auto_compactions {
+        if is_due {
             self.compaction_bell.ring();
         }
     }

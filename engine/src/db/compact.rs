@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
+use crate::cancel::CancelToken;
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
 use crate::compaction::Compaction;
 use crate::compaction::job::{self, JobContext};
@@ -20,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::event::{CompactionCompleted, Event};
 use crate::iter::level::open_through;
 use crate::manifest::{FamilyEdit, VersionEdit};
-use crate::options::{ColumnFamilyOptions, TableWrites};
+use crate::options::{BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, TableWrites};
 use crate::sst::{BlockRead, SstOptions};
 use crate::stats::LevelWork;
 use crate::version::Version;
@@ -37,6 +38,7 @@ impl Shared {
     pub(super) fn pick_compaction(&self) -> Option<(ColumnFamily, Compaction)> {
         let mut hurry = self.pressure.slows_writers();
         let families = self.families.all();
+        let moment = self.moment();
         // Declared before the lock, so dropped after it: a super version may be the last to hold memtables, and files. It
         // is not the bare version, because whoever lets the last super version go rings for the files.
         let mut due: Vec<(f64, Score, Arc<SuperVersion>, ColumnFamily)> = Vec::with_capacity(families.len());
@@ -46,7 +48,7 @@ impl Shared {
             let options = family.data.options();
             let score = Score::new(&pinned.version, &options);
             let may_run = !options.disable_auto_compactions && !family.data.is_dropped();
-            let urgency = if may_run { score.most_useful() } else { 0.0 };
+            let urgency = if may_run { score.most_useful() } else { -1.0 };
             hurry |= may_run && score.compaction_pressure(&options);
             due.push((urgency, score, pinned, family));
         }
@@ -55,11 +57,15 @@ impl Shared {
             return None;
         }
         due.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
-        for (_, score, pinned, family) in due.iter().take_while(|(urgency, ..)| *urgency > 0.0) {
+        // What levels ask for first, in all families; then what tombstones and age ask for.
+        let urgent = due.iter().take_while(|(urgency, ..)| *urgency > 0.0).map(|due| (due, true));
+        let marked = due.iter().take_while(|(urgency, ..)| *urgency >= 0.0).map(|due| (due, false));
+        for ((_, score, pinned, family), urgent) in urgent.chain(marked) {
             let (options, version) = (&*family.data.options(), &pinned.version);
             let jobs = state.jobs.entry(family.id()).or_default();
             let picker = Picker { version, options, cursors: &jobs.cursors, running: &jobs.running };
-            let Some(compaction) = picker.pick(score) else { continue };
+            let picked = if urgent { picker.pick(score) } else { picker.marked(moment) };
+            let Some(compaction) = picked else { continue };
             jobs.cursors.advance(&compaction);
             jobs.running.push(compaction.running());
             compaction.mark(true);
@@ -70,10 +76,15 @@ impl Shared {
     }
 
     /// Runs a marked compaction and lets go of its files, however it ends.
-    pub(super) fn run_compaction(&self, family: &Arc<FamilyData>, compaction: &Compaction) -> Result<()> {
+    pub(super) fn run_compaction(
+        &self,
+        family: &Arc<FamilyData>,
+        compaction: &Compaction,
+        cancel: Option<&CancelToken>,
+    ) -> Result<()> {
         // More than one may be allowed to run: another thread looks for the next.
         self.compaction_bell.ring();
-        let outcome = self.compact_and_install(family, compaction);
+        let outcome = self.compact_and_install(family, compaction, cancel);
         // Before it counts as ended: whoever waits for running jobs to end sees what they did.
         if let Err(error) = &outcome {
             self.job_failed("compaction", &family.name, error);
@@ -94,13 +105,21 @@ impl Shared {
         outcome
     }
 
-    fn compact_and_install(&self, family: &Arc<FamilyData>, compaction: &Compaction) -> Result<()> {
+    fn compact_and_install(
+        &self,
+        family: &Arc<FamilyData>,
+        compaction: &Compaction,
+        cancel: Option<&CancelToken>,
+    ) -> Result<()> {
         let removed = compaction.input_files().map(|(level, file)| (level as u32, file.number)).collect();
         let level = compaction.output_level();
         let mut change = FamilyEdit { removed, ..FamilyEdit::new(family.id) };
         let sinks = |file_level: usize| file_level == 0 && level > 0;
         let of_l0 =
             compaction.input_files().filter(|(from, _)| sinks(*from)).map(|(_, file)| file.size).sum();
+        if compaction.is_drop() {
+            return self.drop_files(family, compaction, change);
+        }
         if compaction.is_trivial_move() {
             change.added =
                 compaction.input_files().map(|(_, file)| (level as u32, Arc::clone(file))).collect();
@@ -147,14 +166,19 @@ impl Shared {
             if family.is_dropped() {
                 return Err(Error::NoSuchColumnFamily { name: family.name.to_string() });
             }
+            if let Some(cancel) = cancel {
+                cancel.check("compact_range")?;
+            }
             self.let_flushes_pass();
             Ok(())
         };
+        let family_options = family.options();
+        let filter = family_options.compaction_filter.as_deref();
         let snapshots = self.snapshots.sequences();
         let pool =
             self.compaction_threads.as_ref().map(|pool| (pool, self.options.max_subcompactions as usize));
         let context =
-            JobContext { open: &open, outputs: &outputs, snapshots: &snapshots, go_on: &go_on, pool };
+            JobContext { open: &open, outputs: &outputs, snapshots: &snapshots, filter, go_on: &go_on, pool };
         let result = job::run(compaction, &context)?;
 
         let new_files: Vec<_> =
@@ -178,6 +202,7 @@ impl Shared {
         self.stats.compaction_bytes_written.add(result.bytes_written);
         self.stats.compaction_entries_read.add(result.entries_in);
         self.stats.compaction_entries_dropped.add(result.entries_dropped);
+        self.stats.compaction_entries_filtered.add(result.entries_filtered);
         self.stats.compaction_micros.add(micros);
         self.stats.compaction_times.record(micros);
         let read = |lower: bool| {
@@ -215,6 +240,24 @@ impl Shared {
         self.info_log.info(&format!(
             "[{}] compacted {compaction} in {} parts: {} bytes into {} bytes, {} of {} entries dropped, in {micros} us",
             family.name, result.parts, result.bytes_read, result.bytes_written, result.entries_dropped, result.entries_in
+        ));
+        Ok(())
+    }
+
+    /// Lets files go with all that they hold.
+    fn drop_files(
+        &self,
+        family: &Arc<FamilyData>,
+        compaction: &Compaction,
+        change: FamilyEdit,
+    ) -> Result<()> {
+        self.install_compaction(family, change)?;
+        self.obsolete.doom(compaction.input_files().map(|(_, file)| Arc::clone(file)));
+        self.stats.fifo_files_dropped.add(compaction.input_files().count() as u64);
+        self.info_log.info(&format!(
+            "[{}] dropped {compaction}, {} bytes",
+            family.name,
+            compaction.input_bytes()
         ));
         Ok(())
     }
@@ -298,16 +341,26 @@ impl Shared {
         family: &Arc<FamilyData>,
         from: Option<&[u8]>,
         to: Option<&[u8]>,
+        asked: &CompactRangeOptions,
     ) -> Result<()> {
         let next_file = self.versions.new_file_number();
         let version = Arc::clone(&family.pin().version);
-        let mut manual =
-            ManualCompaction::new(&version, &family.options(), from, to, BottomLevel::Rewrite, next_file);
+        let options = family.options();
+        let rewrites = match asked.bottommost_level_compaction {
+            BottommostLevelCompaction::Skip => false,
+            BottommostLevelCompaction::IfHaveCompactionFilter => options.compaction_filter.is_some(),
+            BottommostLevelCompaction::Force => true,
+        };
+        let bottom = if rewrites { BottomLevel::Rewrite } else { BottomLevel::Keep };
+        let mut manual = ManualCompaction::new(&version, &options, from, to, bottom, next_file);
         drop(version);
         loop {
             self.check_writable()?;
             self.check_family(family)?;
             let seen = self.done_bell.rings();
+            if let Some(cancel) = &asked.cancel {
+                cancel.check("compact_range")?;
+            }
             let step = {
                 let mut state = self.state.lock();
                 let version = Arc::clone(&family.pin().version);
@@ -324,7 +377,7 @@ impl Shared {
                 ManualStep::Done => return Ok(()),
                 ManualStep::Busy => self.done_bell.wait_past(seen),
                 ManualStep::Run(compaction) => {
-                    self.run_compaction(family, &compaction)?;
+                    self.run_compaction(family, &compaction, asked.cancel.as_ref())?;
                     manual.completed(&compaction);
                     drop(compaction); // it holds the version that it was picked from, and so its inputs
                     self.purge_bell.ring();

@@ -6,7 +6,7 @@ use super::Shared;
 use crate::column_family::{ColumnFamily, FlushStage};
 use crate::compaction::score::Score;
 use crate::error::{Error, Result};
-use crate::options::FlushOptions;
+use crate::options::{CompactRangeOptions, CompactionStyle, FlushOptions};
 
 impl Shared {
     /// Flushes the memtables of these families as the options say.
@@ -67,6 +67,11 @@ impl Shared {
             idle && self.families.all().iter().all(|family| {
                 let pinned = family.data.pin();
                 let compacts = !family.data.options().disable_auto_compactions;
+                if self.has_marked(&family.data, &pinned) {
+                    // A snapshot that went rang for nobody.
+                    self.compaction_bell.ring();
+                    return false;
+                }
                 family.data.stage() == FlushStage::Idle
                     && !(compacts && Score::new(&pinned.version, &family.data.options()).is_due())
             })
@@ -95,7 +100,12 @@ impl Shared {
         family: &ColumnFamily,
         from: Option<&[u8]>,
         to: Option<&[u8]>,
+        options: &CompactRangeOptions,
     ) -> Result<()> {
+        if let Some(cancel) = &options.cancel {
+            cancel.ring_on_cancel(&self.done_bell);
+            cancel.check("compact_range")?;
+        }
         self.check_writable()?;
         self.check_family(&family.data)?;
         if let (Some(from), Some(to)) = (from, to)
@@ -104,8 +114,11 @@ impl Shared {
             return Err(Error::invalid("range", "it ends before it begins"));
         }
         self.flush_memtables(std::slice::from_ref(family))?;
+        if family.data.options().compaction_style == CompactionStyle::Fifo {
+            return Ok(()); // files are dropped, never merged
+        }
         self.state.lock().manual_compactions += 1;
-        let outcome = self.compact_level_by_level(&family.data, from, to);
+        let outcome = self.compact_level_by_level(&family.data, from, to, options);
         self.state.lock().manual_compactions -= 1;
         self.compaction_bell.ring();
         self.done_bell.ring();

@@ -10,7 +10,7 @@
 //! | create, drop and find column families   | [`column_families`]         |
 //! | who works in the background, and when   | [`background`]              |
 //! | what else has to be done, and by whom   | [`housekeeping`], [`pools`] |
-//! | one flush, one compaction               | [`flush`], [`compact`]      |
+//! | one flush, one compaction               | [`flush`], [`compact`], [`compact_due`] |
 //! | what drain is measured for the governor | [`governing`]               |
 //! | flushes and compactions asked for       | [`maintenance`]             |
 //! | read-only opens, checkpoints, verify, repair | [`side_doors`]     |
@@ -23,6 +23,7 @@ mod checkpoint;
 mod close;
 mod column_families;
 mod compact;
+mod compact_due;
 mod flush;
 mod governing;
 mod history;
@@ -80,7 +81,9 @@ use crate::jobs::{Bell, Failure, Workers};
 use crate::key::SequenceNumber;
 use crate::manifest::VersionEdit;
 use crate::obsolete::ObsoleteFiles;
-use crate::options::{ColumnFamilyOptions, DbOptions, FlushOptions, ReadOptions, WriteOptions};
+use crate::options::{
+    ColumnFamilyOptions, CompactRangeOptions, DbOptions, FlushOptions, ReadOptions, WriteOptions,
+};
 use crate::slice::PinnedSlice;
 use crate::snapshot::{Snapshot, SnapshotList};
 use crate::stats::{Last, Statistics, StatisticsSnapshot};
@@ -773,7 +776,22 @@ impl Db {
         from: Option<&[u8]>,
         to: Option<&[u8]>,
     ) -> Result<()> {
-        self.shared().compact_range(family, from, to)
+        self.compact_range_cf_opt(family, from, to, &CompactRangeOptions::default())
+    }
+
+    /// The same as the options say. With [`CompactionStyle::Fifo`](crate::CompactionStyle::Fifo) it flushes, and that is all.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`] once the options' token is cancelled; the database goes on as before.
+    pub fn compact_range_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        self.shared().compact_range(family, from, to, options)
     }
 
     /// Changes options of a column family while the database is open: pairs of an option's name, as in

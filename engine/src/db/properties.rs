@@ -109,6 +109,14 @@ impl Shared {
             "rocksdb.total-sst-files-size" | "rocksdb.live-sst-files-size" => {
                 version.all_files().map(|(_, file)| file.size).sum()
             }
+            "rocksdb.estimate-live-data-size" => version.live_bytes(),
+            "sluicedb.space_amplification" => {
+                // What readers pin is on disk, too; it is known for the database as a whole.
+                let files: u64 = version.all_files().map(|(_, file)| file.size).sum();
+                let taken = files + self.obsolete.bytes_pinned_by_readers();
+                let live = version.live_bytes();
+                return Some(format!("{:.2}", if live == 0 { 1.0 } else { taken as f64 / live as f64 }));
+            }
             "rocksdb.num-snapshots" => self.snapshots.sequences().len() as u64,
             "rocksdb.oldest-snapshot-sequence" => {
                 self.snapshots.sequences().first().map_or(0, |seq| seq.get())

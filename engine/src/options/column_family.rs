@@ -1,5 +1,8 @@
 //! [`ColumnFamilyOptions`]: how one column family keeps and compacts its data.
 
+use std::sync::Arc;
+
+use crate::compaction::filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::version::MAX_LEVELS;
 
@@ -23,6 +26,27 @@ pub enum MemtableRepKind {
     ArenaSkipList,
     /// The skip list of the crossbeam project. Memory is charged by the entry.
     CrossbeamSkipList,
+}
+
+/// Which files a family keeps, and what is merged with what. May change from open to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum CompactionStyle {
+    /// Each level is one sorted run with a target size, ten times the one above. Fewest runs to read and least space; an
+    /// entry is rewritten several times a level.
+    #[default]
+    Leveled,
+    /// Runs of similar size are merged, newest first (RocksDB's universal compaction). An entry is rewritten about once for
+    /// each doubling of the data; up to
+    /// [`level0_file_num_compaction_trigger`](ColumnFamilyOptions::level0_file_num_compaction_trigger) runs have to be read,
+    /// and up to twice the space is taken, three times while all is merged.
+    SizeTiered,
+    /// Size-tiered above one large last level: nearly the few rewrites of the one and the space of the other.
+    LazyLeveled,
+    /// Nothing is merged. The oldest files are dropped, and what they hold is lost, once all files take more than
+    /// [`fifo_max_table_files_size`](ColumnFamilyOptions::fifo_max_table_files_size) or a file is older than
+    /// [`ttl`](ColumnFamilyOptions::ttl), also for snapshots. L0 never slows or stops writes.
+    Fifo,
 }
 
 /// How one column family keeps and compacts its data.
@@ -81,6 +105,47 @@ pub struct ColumnFamilyOptions {
     ///
     /// Default: false. Changeable live: yes.
     pub disable_auto_compactions: bool,
+    /// Which files are kept, and what is merged with what.
+    ///
+    /// Default: [`CompactionStyle::Leveled`]. Changeable live: no.
+    pub compaction_style: CompactionStyle,
+    /// A family's own word on which entries compactions keep. Default: none. Changeable live: no.
+    pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// Age at which a file is rewritten, so that the compaction filter meets every entry. Not with FIFO.
+    ///
+    /// Unit: seconds. Default: 0 (never). Changeable live: yes.
+    /// Less: expired data goes sooner, for more rewriting.
+    pub periodic_compaction_seconds: u64,
+    /// Share of tombstones among a file's entries at which it is compacted although its level is small enough, so that
+    /// scans do not step over them. Files with fewer than 100 tombstones are left alone, and so are families that are not
+    /// leveled.
+    ///
+    /// Unit: percent. Default: 50. Range: 0 (never) to 100. Changeable live: yes.
+    /// Less: faster scans over what was deleted, for more rewriting.
+    pub tombstone_density_percent: u32,
+    /// With size-tiered compaction and lazy leveling: how much larger than all newer runs together the next one may be to be
+    /// merged with them.
+    ///
+    /// Unit: percent. Default: 1. Range: 0 to 1,000. Changeable live: yes.
+    /// More: fewer runs, more rewriting.
+    pub universal_size_ratio: u32,
+    /// With size-tiered compaction and lazy leveling: fewest runs that are merged because of their sizes.
+    ///
+    /// Unit: runs. Default: 2. Least: 2. Changeable live: yes.
+    pub universal_min_merge_width: u32,
+    /// With size-tiered compaction: bytes of all newer runs, as a share of the oldest, at which all are merged.
+    ///
+    /// Unit: percent. Default: 200. Least: 1. Changeable live: yes.
+    /// Less: less space, more rewriting.
+    pub universal_max_size_amplification_percent: u32,
+    /// With FIFO: bytes of all files above which the oldest are dropped.
+    ///
+    /// Unit: bytes. Default: 1 GiB. Least: 1. Changeable live: yes.
+    pub fifo_max_table_files_size: u64,
+    /// With FIFO: age at which a file is dropped.
+    ///
+    /// Unit: seconds. Default: 0 (never). Changeable live: yes.
+    pub ttl: u64,
     /// Levels, L0 included.
     ///
     /// Unit: levels. Default: 7. Range: 2 to 12. Changeable live: no.
@@ -145,6 +210,15 @@ impl Default for ColumnFamilyOptions {
             soft_pending_compaction_bytes_limit: 64 << 30,
             hard_pending_compaction_bytes_limit: 256 << 30,
             disable_auto_compactions: false,
+            compaction_style: CompactionStyle::default(),
+            compaction_filter: None,
+            periodic_compaction_seconds: 0,
+            tombstone_density_percent: 50,
+            universal_size_ratio: 1,
+            universal_min_merge_width: 2,
+            universal_max_size_amplification_percent: 200,
+            fifo_max_table_files_size: 1 << 30,
+            ttl: 0,
             num_levels: 7,
             max_bytes_for_level_base: 256 << 20,
             max_bytes_for_level_multiplier: 10.0,
@@ -206,6 +280,36 @@ impl ColumnFamilyOptions {
             "hard_pending_compaction_bytes_limit",
             "0 (never) or at least soft_pending_compaction_bytes_limit",
             &self.hard_pending_compaction_bytes_limit,
+        )?;
+        check(
+            self.tombstone_density_percent <= 100,
+            "tombstone_density_percent",
+            "0 (never) to 100",
+            &self.tombstone_density_percent,
+        )?;
+        check(
+            self.universal_size_ratio <= 1000,
+            "universal_size_ratio",
+            "0 to 1000",
+            &self.universal_size_ratio,
+        )?;
+        check(
+            self.universal_min_merge_width >= 2,
+            "universal_min_merge_width",
+            "at least 2",
+            &self.universal_min_merge_width,
+        )?;
+        check(
+            self.universal_max_size_amplification_percent >= 1,
+            "universal_max_size_amplification_percent",
+            "at least 1",
+            &self.universal_max_size_amplification_percent,
+        )?;
+        check(
+            self.fifo_max_table_files_size >= 1,
+            "fifo_max_table_files_size",
+            "at least 1 byte",
+            &self.fifo_max_table_files_size,
         )?;
         check((2..=MAX_LEVELS as u32).contains(&self.num_levels), "num_levels", "2 to 12", &self.num_levels)?;
         check(
@@ -284,13 +388,20 @@ mod tests {
     fn each_option_is_refused_by_name() {
         ColumnFamilyOptions::default().validate().unwrap();
         type Bend = fn(&mut ColumnFamilyOptions);
-        let bends: [(&str, Bend); 15] = [
+        let bends: [(&str, Bend); 20] = [
             ("write_buffer_size", |o| o.write_buffer_size = 1),
             ("max_write_buffer_number", |o| o.max_write_buffer_number = 1),
             ("min_write_buffer_number_to_merge", |o| o.min_write_buffer_number_to_merge = 2),
             ("level0_file_num_compaction_trigger", |o| o.level0_file_num_compaction_trigger = 0),
             ("level0_slowdown_writes_trigger", |o| o.level0_slowdown_writes_trigger = 37),
             ("hard_pending_compaction_bytes_limit", |o| o.hard_pending_compaction_bytes_limit = 1),
+            ("tombstone_density_percent", |o| o.tombstone_density_percent = 101),
+            ("universal_size_ratio", |o| o.universal_size_ratio = 1001),
+            ("universal_min_merge_width", |o| o.universal_min_merge_width = 1),
+            ("universal_max_size_amplification_percent", |o| {
+                o.universal_max_size_amplification_percent = 0;
+            }),
+            ("fifo_max_table_files_size", |o| o.fifo_max_table_files_size = 0),
             ("num_levels", |o| o.num_levels = 1),
             ("max_bytes_for_level_base", |o| o.max_bytes_for_level_base = 0),
             ("max_bytes_for_level_multiplier", |o| o.max_bytes_for_level_multiplier = f64::NAN),

@@ -436,7 +436,12 @@ impl DbOptions {
             &self.max_total_wal_size,
         )?;
         check(self.max_open_files >= 16, "max_open_files", "at least 16", &self.max_open_files)?;
-        check((1..=64).contains(&self.max_read_threads), "max_read_threads", "1 to 64", &self.max_read_threads)?;
+        check(
+            (1..=64).contains(&self.max_read_threads),
+            "max_read_threads",
+            "1 to 64",
+            &self.max_read_threads,
+        )?;
         self.column_family.validate()
     }
 }

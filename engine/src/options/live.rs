@@ -5,8 +5,8 @@
 //! never half of it. Whoever holds the options in force, and what follows from a change, is not known here.
 
 use super::text::{
-    Shown, bytes, compression, fraction, limit, memtable_rep, micros, number, rate, read_mode, recovery_mode,
-    table_writes, truth,
+    Shown, bytes, compaction_style, compression, fraction, limit, memtable_rep, micros, number, rate,
+    read_mode, recovery_mode, table_writes, truth,
 };
 use super::{ColumnFamilyOptions, DbOptions};
 use crate::error::{Error, Result};
@@ -64,6 +64,13 @@ pub(super) const COLUMN_FAMILY: &[Named<ColumnFamilyOptions>] = table! {
     soft_pending_compaction_bytes_limit: bytes,
     hard_pending_compaction_bytes_limit: bytes,
     disable_auto_compactions: truth,
+    periodic_compaction_seconds: number,
+    tombstone_density_percent: number,
+    universal_size_ratio: number,
+    universal_min_merge_width: number,
+    universal_max_size_amplification_percent: number,
+    fifo_max_table_files_size: bytes,
+    ttl: number,
     max_bytes_for_level_base: bytes,
     max_bytes_for_level_multiplier: fraction,
     target_file_size_base: bytes,
@@ -74,12 +81,14 @@ pub(super) const COLUMN_FAMILY: &[Named<ColumnFamilyOptions>] = table! {
     block_restart_interval: number,
     bloom_bits_per_key: fraction,
     ;
+    compaction_style: compaction_style,
     memtable_rep: memtable_rep,
     min_write_buffer_number_to_merge: number,
     max_write_buffer_size_to_maintain: bytes,
     num_levels: number,
     level_compaction_dynamic_level_bytes: truth,
     ;
+    compaction_filter,
 };
 
 pub(super) const DATABASE: &[Named<DbOptions>] = table! {

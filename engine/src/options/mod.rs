@@ -7,6 +7,7 @@
 //! content of the file OPTIONS.
 
 mod column_family;
+mod compact_range;
 mod db;
 mod file;
 mod flush;
@@ -15,7 +16,8 @@ mod read;
 mod text;
 mod write;
 
-pub use column_family::{ColumnFamilyOptions, Compression, MemtableRepKind};
+pub use column_family::{ColumnFamilyOptions, CompactionStyle, Compression, MemtableRepKind};
+pub use compact_range::{BottommostLevelCompaction, CompactRangeOptions};
 pub use db::{DbOptions, DelayedWriteRate, ReadMode, RecoveryMode, TableWrites};
 pub(crate) use file::OPTIONS_LEN_MAX;
 pub use file::StoredOptions;

@@ -6,7 +6,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Compression, DelayedWriteRate, MemtableRepKind, ReadMode, RecoveryMode, TableWrites};
+use super::{
+    CompactionStyle, Compression, DelayedWriteRate, MemtableRepKind, ReadMode, RecoveryMode, TableWrites,
+};
 
 /// Shows a value as the reader of its type takes it.
 pub(super) trait Shown {
@@ -49,6 +51,10 @@ words!(compression, Compression, "compression"; None: "none" | "kNoCompression",
 words!(
     memtable_rep, MemtableRepKind, "kind of memtable";
     ArenaSkipList: "arena_skip_list", CrossbeamSkipList: "crossbeam_skip_list"
+);
+words!(
+    compaction_style, CompactionStyle, "compaction style";
+    Leveled: "leveled", SizeTiered: "size_tiered", LazyLeveled: "lazy_leveled", Fifo: "fifo"
 );
 words!(table_writes, TableWrites, "way to write tables"; Auto: "auto", Buffered: "buffered", Direct: "direct");
 words!(read_mode, ReadMode, "way to read tables"; Mmap: "mmap", Pread: "pread");

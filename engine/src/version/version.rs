@@ -59,6 +59,26 @@ impl Version {
         files.get(at).filter(|file| file.smallest_user_key() <= crate::key::user_key(target))
     }
 
+    /// Whether no file below `level` may hold a key of `file`.
+    pub(crate) fn ends_at(&self, level: usize, file: &FileMeta) -> bool {
+        (level + 1..self.num_levels()).all(|below| {
+            let files = self.files(below);
+            let at = files.partition_point(|below| below.largest_user_key() < file.smallest_user_key());
+            files.get(at).is_none_or(|below| below.smallest_user_key() > file.largest_user_key())
+        })
+    }
+
+    /// Bytes that would be left about if everything were compacted: those of files over which nothing older lies.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let ends = |(level, file): &(usize, &Arc<FileMeta>)| {
+            let older = self.files(0).iter().skip_while(|other| other.number != file.number).skip(1);
+            let (from, to) = (Some(file.smallest_user_key()), Some(file.largest_user_key()));
+            self.ends_at(*level, file)
+                && (*level > 0 || !older.into_iter().any(|other| other.overlaps(from, to)))
+        };
+        self.all_files().filter(ends).map(|(_, file)| file.size).sum()
+    }
+
     /// Files of a level that may hold user keys of `from..=to`, in the level's order.
     pub(crate) fn overlapping(
         &self,

@@ -72,7 +72,10 @@ fn run_in_memory(
 ) -> Result<CompactionResult> {
     let open = |file: &FileMeta| tables.open(file);
     let go_on = || Ok(());
-    run(compaction, &JobContext { open: &open, outputs: tables, snapshots, go_on: &go_on, pool })
+    run(
+        compaction,
+        &JobContext { open: &open, outputs: tables, snapshots, filter: None, go_on: &go_on, pool },
+    )
 }
 
 /// User key to value as a reader at `seq` sees it.
@@ -137,7 +140,8 @@ fn a_failed_job_leaves_nothing() {
         let compaction = pick(&version, 100);
         let open = |file: &FileMeta| tables.open(file);
         let stop = || if fail_finish.is_none() { Err(Error::ShutdownInProgress) } else { Ok(()) };
-        let context = JobContext { open: &open, outputs: &tables, snapshots: &[], go_on: &stop, pool };
+        let context =
+            JobContext { open: &open, outputs: &tables, snapshots: &[], filter: None, go_on: &stop, pool };
         let failed = run(&compaction, &context).unwrap_err();
         assert_eq!(matches!(failed, Error::ShutdownInProgress), fail_finish.is_none(), "{failed}");
         assert_eq!(tables.tables.lock().len(), version.all_files().count());
@@ -158,7 +162,8 @@ fn a_running_job_is_stopped() {
         _ => Err(Error::Cancelled { what: "the compaction" }),
     };
     let open = |file: &FileMeta| tables.open(file);
-    let context = JobContext { open: &open, outputs: &tables, snapshots: &[], go_on: &go_on, pool: None };
+    let context =
+        JobContext { open: &open, outputs: &tables, snapshots: &[], filter: None, go_on: &go_on, pool: None };
     assert!(matches!(run(&compaction, &context), Err(Error::Cancelled { .. })));
     assert_eq!(asked.load(Ordering::Relaxed), 4);
 }
