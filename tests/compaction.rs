@@ -181,9 +181,9 @@ fn compact_range_can_be_cancelled() {
     options.column_family.compaction_filter = Some(Arc::new(Canceller(token.clone())));
     let db = open(&options);
     let family = db.default_column_family();
-    put_many(&db, 5_000, b"value");
+    put_many(&db, 5_000, &[7; 100]);
     db.flush().unwrap();
-    put_many(&db, 5_000, b"value");
+    put_many(&db, 5_000, &[7; 100]);
     for _ in 0..2 {
         let ended = db.compact_range_cf_opt(&family, None, None, &asked);
         assert!(matches!(ended, Err(Error::Cancelled { what: "compact_range" })), "{ended:?}");

@@ -87,7 +87,8 @@ pub(super) fn pick(picker: &Picker<'_>) -> Option<Compaction> {
     } else if wastes_space(options, &all) {
         return everything(picker);
     }
-    let (from, to) = by_size(options, &all).unwrap_or((0, all.len() + 2 - trigger(options)));
+    let (from, to) =
+        by_size(options, &all).unwrap_or_else(|| most_alike(&all, all.len() + 2 - trigger(options)));
     merge(picker, Reason::Runs, &all, from, to)
 }
 
@@ -132,6 +133,15 @@ fn by_size(options: &ColumnFamilyOptions, all: &[Run<'_>]) -> Option<(usize, usi
         }
         (to - from >= options.universal_min_merge_width as usize).then_some((from, to))
     })
+}
+
+/// `width` neighbours, those of which the second is smallest beside the first. Always to merge the newest would rewrite
+/// a large run again and again for a little that comes to it; so sizes become a ladder.
+fn most_alike(all: &[Run<'_>], width: usize) -> (usize, usize) {
+    let steepness = |from: &usize| all[from + 1].bytes() as f64 / all[*from].bytes().max(1) as f64;
+    let starts = 0..=all.len() - width;
+    let from = starts.min_by(|a, b| steepness(a).total_cmp(&steepness(b))).unwrap_or(0);
+    (from, from + width)
 }
 
 /// The runs `from..to` as one.

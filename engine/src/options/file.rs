@@ -302,6 +302,7 @@ mod tests {
             ("job_ring_slots", "64"),
             ("block_cache_size", "1"),
             ("max_open_files", "77"),
+            ("max_read_threads", "2"),
             ("allow_stall", "false"),
             ("cost_write_buffer_to_cache", "true"),
             ("delay_start_percent", "50"),

@@ -42,7 +42,7 @@ fn runs_are_merged_as_the_table_says() {
         ("L0 4[a-z]*50 3[a-z]*100 2[a-z]*100 | L4 9[a-z]*9000", "L0[3 2] -> L3"),
         ("L0 3[a-z] 2[a-z] | L3 8[a-z]*900 | L4 9[a-z]*9000", "L0[3 2] -> L2"),
         ("L0 3[a-z] | L1 7[a-z]*90 | L3 8[a-z]*900 | L4 9[a-z]*9000", "L0[3]+L1[7] -> L2"),
-        // None of like size: the newest ones, as many as are too many.
+        // None of like size: those that are most alike, as many as are too many.
         ("L0 4[a-z] 3[a-z]*200 2[a-z]*600 1[a-z]*9000", "L0[4 3] -> L0"),
         // The oldest runs may be of like size, too.
         ("L0 4[a-z] 3[a-z]*300 2[a-z]*5000 | L4 9[a-z]*5000", "L0[2]+L4[9] -> L4"),
