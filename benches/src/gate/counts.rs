@@ -71,7 +71,8 @@ impl Verdict {
 
     /// Whether the gate lets it pass: present on both sides, and within [`TOLERANCE_PERCENT`].
     pub fn passes(&self) -> bool {
-        self.change_percent().is_some_and(|change| change.abs() <= TOLERANCE_PERCENT)
+        let (Some(committed), Some(counted)) = (self.committed, self.counted) else { return false };
+        counted.abs_diff(committed) as f64 * 100.0 <= TOLERANCE_PERCENT * committed as f64
     }
 
     /// One word for the table.
