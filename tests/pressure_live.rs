@@ -528,8 +528,8 @@ fn a_limit_bounds_delay_and_stop_together() {
                         until_parked(db, 2);
                     }
                     until("both wait for the clock", || clock.next_deadline().is_some());
-                    // Flush, compaction and housekeeping threads, and the two writers.
-                    clock.wait_until_waiting(5);
+                    // Two flush threads, compaction and housekeeping threads, and the two writers.
+                    clock.wait_until_waiting(6);
                     clock.advance(Duration::from_secs(1));
                 }
                 match writer.join().unwrap() {

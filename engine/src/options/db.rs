@@ -116,14 +116,14 @@ pub struct DbOptions {
     /// until its memory is free. For the private manager. Default: false.
     pub flush_progress_credit: bool,
     /// Whether each memtable is sealed at a size of its own, 75 to 100 % of `write_buffer_size`, so that families that are
-    /// written alike do not all flush at once. Default: false.
+    /// written alike do not all flush at once. Default: true.
     pub desync_write_buffers: bool,
     /// Whether running compactions wait while writers are slowed and a flush is queued or running. Default: false.
     pub strict_flush_priority: bool,
     /// Whether a governor holds writers to the rate that flushes and compactions sustain over some 20 s, measured, while they
     /// press for more. Only lowers the rate; silent while writers bring less. A database that has not compacted yet is granted
-    /// 24 % of what its flushes write alone, then slowly more: even from the first second, and slower than it could be while
-    /// the tree is small.
+    /// a part of what its flushes write at best and the room in L0 spread over two minutes, then slowly more: even from the first
+    /// second, and slower than it could be while the tree is small.
     ///
     /// Default: false.
     pub smooth_writes: bool,
@@ -139,7 +139,7 @@ pub struct DbOptions {
     /// Recovery flushes memtables before they outgrow the manager's quota. Default: true.
     pub enforce_write_buffer_manager_during_recovery: bool,
 
-    /// Threads that flush.
+    /// Flushes that compute at once. As many again may wait for the device meanwhile, each on a thread of its own.
     ///
     /// Default: 1. Range: 1 to 64.
     pub max_background_flushes: u32,
@@ -270,7 +270,7 @@ impl Default for DbOptions {
             delay_start_percent: 70,
             initiate_flushes: true,
             flush_progress_credit: false,
-            desync_write_buffers: false,
+            desync_write_buffers: true,
             strict_flush_priority: false,
             smooth_writes: false,
             max_parallel_flushes: 4,

@@ -126,7 +126,7 @@ pub static FLAGS: &[Flag] = &[
     row("delete_range_every_n_ranges", Kind::UInt64, "4", None, 3, Status::Known, Origin::Speedb, ""),
     row("deletepercent", Kind::Int32, "2", None, 2, Status::Known, Origin::Both, ""),
     row("deletes", Kind::Int64, "-1", None, 1, Status::Works, Origin::Both, "deletes per thread; negative = num"),
-    row("desync_write_buffers", Kind::Bool, "false", None, 1, Status::Works, Origin::Ours, "memtables are sealed at 75 to 100 % of their size, each at another"),
+    row("desync_write_buffers", Kind::Bool, "true", None, 1, Status::Works, Origin::Ours, "memtables are sealed at 75 to 100 % of their size, each at another"),
     row("disable_auto_compactions", Kind::Bool, "false", None, 1, Status::Works, Origin::Both, "no compaction starts by itself"),
     row("disable_seek_compaction", Kind::Int32, "0", None, 3, Status::Known, Origin::Both, ""),
     row("disable_wal", Kind::Bool, "false", None, 1, Status::Works, Origin::Both, "durability None for benchmark writes"),
