@@ -127,6 +127,8 @@ impl Shared {
         drop(replaced);
 
         let micros = self.clock.now_nanos().saturating_sub(began) / 1000;
+        self.pressure
+            .drained(sealed.iter().map(|memtable| memtable.bytes()).sum(), Duration::from_micros(micros));
         self.stats.flushes.add(1);
         self.stats.flush_bytes_written.add(size);
         self.stats.flush_micros.add(micros);
