@@ -134,11 +134,14 @@ impl Shared {
         drop(replaced);
 
         let micros = self.clock.now_nanos().saturating_sub(began) / 1000;
-        let computing = computed.saturating_sub(began) / 1000;
+        // What it kept others from: all of its computing, and its share of the waiting.
+        let busy = (computed.saturating_sub(began) / 1000).max(micros / FLUSHES_PER_SLOT);
+        self.pressure
+            .drained(sealed.iter().map(|memtable| memtable.bytes()).sum(), Duration::from_micros(busy));
         self.stats.flushes.add(1);
         self.stats.flush_bytes_written.add(size);
         self.stats.flush_micros.add(micros);
-        self.stats.flush_slot_micros.add(computing.max(micros / FLUSHES_PER_SLOT));
+        self.stats.flush_slot_micros.add(busy);
         self.stats.flush_times.record(micros);
         family.book(
             0,

@@ -64,13 +64,17 @@ pub enum DelayedWriteRate {
     Default,
     /// This many bytes per second; 0 means the default.
     BytesPerSecond(u64),
+    /// Twice what flushes are measured to take out of memory, so that a delay step is 2 % of it on any machine: bytes per
+    /// second that a flush was busy, over the last 20 s of such time, times `max_background_flushes`. What writers bring stands
+    /// in until a flush has ended, and the default until anything was measured.
+    Auto,
 }
 
 impl DelayedWriteRate {
-    /// The rate in bytes per second, where there is no rate limiter.
+    /// The rate in bytes per second, where there is no rate limiter; of `Auto`, that before anything was measured.
     pub fn bytes_per_second(self) -> u64 {
         match self {
-            Self::Default | Self::BytesPerSecond(0) => 16 << 20,
+            Self::Default | Self::Auto | Self::BytesPerSecond(0) => 16 << 20,
             Self::BytesPerSecond(rate) => rate,
         }
     }
@@ -129,7 +133,8 @@ pub struct DbOptions {
     pub smooth_writes: bool,
     /// Top rate of delayed writers of the private controller; of a shared one, what it was made with.
     ///
-    /// Unit: bytes per second. Default: that of `rate_limiter`, else 16 MiB/s. Changeable live: yes, and then also of a shared one.
+    /// Unit: bytes per second. Default: that of `rate_limiter`, else 16 MiB/s. Changeable live: yes, and then also of a shared one,
+    /// which with `Auto` follows the database that flushed last.
     pub delayed_write_rate: DelayedWriteRate,
     /// Longest time that a write spends delayed and stopped before it returns
     /// [`Error::Stalled`].
@@ -318,9 +323,10 @@ impl DbOptions {
     /// The top rate of delayed writers, in bytes per second.
     pub(crate) fn delayed_bytes_per_second(&self) -> u64 {
         match (self.delayed_write_rate, &self.rate_limiter) {
-            (DelayedWriteRate::Default | DelayedWriteRate::BytesPerSecond(0), Some(limiter)) => {
-                limiter.bytes_per_second()
-            }
+            (
+                DelayedWriteRate::Default | DelayedWriteRate::Auto | DelayedWriteRate::BytesPerSecond(0),
+                Some(limiter),
+            ) => limiter.bytes_per_second(),
             (rate, _) => rate.bytes_per_second(),
         }
     }

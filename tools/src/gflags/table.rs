@@ -120,7 +120,7 @@ pub static FLAGS: &[Flag] = &[
     row("db_write_buffer_size", Kind::Int64, "0", None, 1, Status::Works, Origin::Both, "quota of the write buffer manager, over all column families and databases; 0 = off"),
     row("dbs_to_use", Kind::Str, "", None, 2, Status::Known, Origin::Speedb, ""),
     row("decouple_partitioned_filters", Kind::Bool, "true", None, 3, Status::Known, Origin::RocksDb, ""),
-    row("delayed_write_rate", Kind::UInt64, "0", Some("8388608"), 1, Status::Works, Origin::Both, "top rate of delayed writers, bytes/s; 0 = the default"),
+    row("delayed_write_rate", Kind::UInt64, "0", Some("8388608"), 1, Status::Works, Origin::Both, "top rate of delayed writers, bytes/s; 0 = the default, auto = measured"),
     row("delete_mode", Kind::Int32, "0", None, 3, Status::Known, Origin::Both, ""),
     row("delete_obsolete_files_period_micros", Kind::UInt64, "0", None, 3, Status::Accepted, Origin::Both, ""),
     row("delete_range_every_n_ranges", Kind::UInt64, "4", None, 3, Status::Known, Origin::Speedb, ""),
