@@ -257,7 +257,7 @@ fn a_flush_does_not_wait_for_the_sync_of_another() {
         db.put_cf(&other, "k", "in other").unwrap();
         let gate = fs.gate_next(Pattern::op(Op::Sync).on(FileKind::Sst));
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| db.flush());
+            let first = scope.spawn(|| db.flush_cf(&db.default_column_family()));
             gate.wait_until_reached();
             db.flush_cf(&other).unwrap();
             assert_eq!(db.property_int("rocksdb.num-running-flushes"), Some(1));

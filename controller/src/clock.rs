@@ -213,5 +213,5 @@ impl Clock for SystemClock {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

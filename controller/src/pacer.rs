@@ -150,5 +150,5 @@ impl Pacer {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

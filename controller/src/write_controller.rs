@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::gate::{Cause, Place};
@@ -14,6 +13,7 @@ use crate::lane::{Hold, Lane};
 use crate::pacer::Pacer;
 use crate::requirements::{Requirements, Verdict};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::{
     Clock, ControllerStats, DEFAULT_MAX_RATE, Pressure, PressureSink, Requirement, SourceId, SourceKind,
     SourceReport, State, StateTimes, Tally, derived_rate,
@@ -389,5 +389,8 @@ impl Drop for Source {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -1,16 +1,24 @@
-//! Locks and atomics of this crate: the one place that names parking_lot and loom.
+//! Locks and atomics of this crate: the one place that names parking_lot, loom and shuttle.
 //!
-//! Elsewhere `std` and `parking_lot` locks are refused by clippy. Built with `--cfg loom`, loom's take their place, so
-//! that its models try every interleaving. What the locks guard is not known here; their ranks are in the crate's
+//! Elsewhere `std` and `parking_lot` locks are refused by clippy. Built with `--cfg loom` or `--cfg shuttle`, theirs take
+//! their place, so that models try other interleavings. What the locks guard is not known here; their ranks are in the crate's
 //! documentation.
-
-#[cfg(not(loom))]
-pub(crate) use std::sync::atomic;
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::atomic;
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::sync::atomic;
 
-#[cfg(not(loom))]
+/// Between a SeqCst access and the next. Loom takes those for acquire and release alone; with it they are what they are.
+#[inline(always)]
+pub(crate) fn fence_of_models() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+}
+
+#[cfg(not(any(loom, shuttle)))]
 mod lock {
     /// Mutual exclusion. Never held across a wait.
     #[derive(Debug, Default)]
@@ -33,18 +41,23 @@ mod lock {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod lock {
+    #[cfg(loom)]
+    use loom::sync as model;
+    #[cfg(shuttle)]
+    use shuttle::sync as model;
+
     /// Mutual exclusion. Never held across a wait.
     #[derive(Debug, Default)]
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+    pub(crate) struct Mutex<T>(model::Mutex<T>);
 
     /// The right to use what a [`Mutex`] guards.
-    pub(crate) type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+    pub(crate) type MutexGuard<'a, T> = model::MutexGuard<'a, T>;
 
     impl<T> Mutex<T> {
         pub(crate) fn new(value: T) -> Self {
-            Self(loom::sync::Mutex::new(value))
+            Self(model::Mutex::new(value))
         }
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {

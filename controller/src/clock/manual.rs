@@ -7,10 +7,12 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Clock, Parker, ThreadGuard, ThreadTicket, Woken};
+use crate::sync::atomic::{AtomicU64, Ordering};
+#[cfg(shuttle)]
+use crate::sync::thread_local;
 use crate::sync::{Condvar, Mutex};
 
 thread_local! {
@@ -62,8 +64,12 @@ impl ManualClock {
     }
 
     fn make(nanos: u64, jumps: bool) -> Self {
-        let shared =
-            Shared { now: AtomicU64::new(nanos), jumps, state: Mutex::default(), arrived: Condvar::new() };
+        let shared = Shared {
+            now: AtomicU64::new(nanos),
+            jumps,
+            state: Mutex::default(),
+            arrived: Condvar::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -113,7 +119,7 @@ impl Clock for ManualClock {
     }
 
     fn park(&self, parker: &Parker, deadline: Option<u64>) -> Woken {
-        let counted = COUNTED_BY.get() == Arc::as_ptr(&self.shared).addr();
+        let counted = COUNTED_BY.with(Cell::get) == Arc::as_ptr(&self.shared).addr();
         let id = {
             let mut state = self.shared.state.lock();
             if parker.take_token() {
@@ -194,7 +200,7 @@ pub(super) struct Membership {
 
 impl Membership {
     pub(super) fn enter(&self) {
-        COUNTED_BY.set(Arc::as_ptr(&self.shared).addr());
+        COUNTED_BY.with(|by| by.set(Arc::as_ptr(&self.shared).addr()));
         self.entered.set(true);
     }
 }
@@ -202,7 +208,7 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         if self.entered.get() {
-            COUNTED_BY.set(0);
+            COUNTED_BY.with(|by| by.set(0));
         }
         let mut state = self.shared.state.lock();
         state.threads -= 1;

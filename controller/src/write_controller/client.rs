@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::{LOCKED, LaneId, STOPPED};
 use crate::gate::Cause;
+use crate::sync::atomic::Ordering;
 use crate::{Requirement, Source, SourceId, SourceKind, Tally, Turn, WaitEnded, WriteController};
 
 /// Identity of a [`Client`] within its controller: 1, 2, 3 ..., never reused.

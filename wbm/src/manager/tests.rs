@@ -1,6 +1,6 @@
 //! One manager with databases, families that can be flushed by hand, and sinks that write down what they are told.
 
-use std::sync::atomic::AtomicU64 as Counter;
+use std::sync::atomic::{AtomicBool, AtomicU64 as Counter};
 
 use sluicedb_controller::{ControllerOptions, ManualClock, WriteController};
 
