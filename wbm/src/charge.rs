@@ -106,7 +106,8 @@ impl Charge {
         let used = shared.manager.add(bytes);
         // Release, and after `used`: a transition that sees these bytes as taken moves them out of `used`, where they
         // must be by then; the other way round `used` would fall below 0 for a moment, that is, far above the quota.
-        shared.taken.fetch_add(bytes, Ordering::Release);
+        // SeqCst: before it is looked whether somebody missed them.
+        shared.taken.fetch_add(bytes, Ordering::SeqCst);
         shared.manager.look(used);
     }
 

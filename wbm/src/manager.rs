@@ -3,7 +3,8 @@
 //! The hot path is `add` and `look`: one addition and a few loads. Everything else happens when an edge is crossed, or when
 //! somebody attaches, ends a flush or changes a setting. Column families, and formatting, are not known here.
 
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::fence_of_models;
 use std::sync::{Arc, Weak};
 
 use sluicedb_controller::{Clock, InvalidOption, Pressure, PressureSink, SourceId, SourceKind, State};
@@ -40,7 +41,8 @@ pub struct WriteBufferManager {
     options: WbmOptions,
     clock: Arc<dyn Clock>,
     registry: Mutex<Registry>,
-    unserved: AtomicBool,
+    /// Usage at which a flush was wanted last and nobody was left to ask; 0 unless that is so.
+    unserved_at: AtomicU64,
     requested: AtomicU64,
     refused: AtomicU64,
     /// Somebody delivers transitions to the observers.
@@ -75,7 +77,7 @@ impl WriteBufferManager {
             options,
             clock,
             registry: Mutex::default(),
-            unserved: AtomicBool::new(false),
+            unserved_at: AtomicU64::new(0),
             requested: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             delivering: Mutex::new(false),
@@ -231,9 +233,9 @@ impl WriteBufferManager {
             flushes_running: flights.running,
             flushes_retrying: flights.retrying,
             planned: flights.planned,
-            unserved: self.unserved.load(Ordering::Relaxed), // statistics
+            unserved: self.unserved_at.load(Ordering::Relaxed) > 0, // statistics
             flushes_requested: self.requested.load(Ordering::Relaxed), // statistics
-            flushes_refused: self.refused.load(Ordering::Relaxed), // statistics
+            flushes_refused: self.refused.load(Ordering::Relaxed),  // statistics
             flushes_lost: self.liveness.lost_requests.load(Ordering::Relaxed), // statistics
             liveness_rescues: self.liveness.rescues.load(Ordering::Relaxed), // statistics
             cache_reserved: cache.reserved,
@@ -281,6 +283,12 @@ impl WriteBufferManager {
     /// Looks whether the addition that led to `used` crossed an edge: the hot path.
     #[inline]
     pub(crate) fn look(&self, used: u64) {
+        // Whoever found nobody to ask may have counted this charge's bytes in the usage, and not yet in its memtable.
+        fence_of_models();
+        let unserved_at = self.unserved_at.load(Ordering::SeqCst);
+        if unserved_at > 0 && self.usage.used.load(Ordering::SeqCst) <= unserved_at {
+            return self.freed();
+        }
         // The edge is read after `used` is written, and `evaluate` reads `used` after it wrote the edge: one of the two
         // sees the other, as with the published ranges.
         if self.signal.is_stale(&self.usage, used)
@@ -305,7 +313,7 @@ impl WriteBufferManager {
         }
     }
 
-    /// Bytes left the pressure: the same, and the flush decision runs in any case.
+    /// Bytes left the pressure, or a request was missed: the same, and the flush decision runs in any case.
     pub(crate) fn freed(&self) {
         self.moved();
         self.evaluate();
@@ -401,3 +409,6 @@ impl Drop for Delivering<'_> {
 
 #[cfg(all(test, not(loom)))]
 mod tests;
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -4,11 +4,12 @@
 //! while a target is asked.
 
 use crate::sync::atomic::Ordering;
+use crate::sync::fence_of_models;
 
 use super::WriteBufferManager;
 use crate::flush_policy::{FlushPolicy, rank};
 use crate::liveness::is_candidate;
-use crate::targets::Candidate;
+use crate::targets::{Candidate, TargetId};
 
 impl WriteBufferManager {
     pub(super) fn policy(&self) -> FlushPolicy {
@@ -23,26 +24,33 @@ impl WriteBufferManager {
     pub(crate) fn evaluate(&self) {
         let policy = self.policy();
         let mut candidates: Option<Vec<Candidate>> = None;
+        let mut asked_for = None;
+        // Who could be asked at the first look: a second one is for the others.
+        let mut seen: Option<Vec<TargetId>> = None;
         loop {
             let usage = self.usage.report();
             let wants = |flight| policy.wants(flight, usage.mutable, usage.used);
             let Some(list) = &mut candidates else {
                 let flight = self.targets.in_flight();
                 if !wants(flight) {
-                    if self.settle(policy.next_edge(flight, usage.mutable, usage.used), false) {
+                    if self.settle(policy.next_edge(flight, usage.mutable, usage.used), 0) {
                         return;
                     }
                     continue;
                 }
                 let mut list = self.targets.survey();
-                list.retain(is_candidate);
+                list.retain(|candidate| {
+                    is_candidate(candidate) && seen.as_ref().is_none_or(|seen| !seen.contains(&candidate.id))
+                });
                 list.sort_by_key(|candidate| rank(&candidate.reclaimable));
+                asked_for
+                    .get_or_insert_with(|| list.iter().map(|candidate| candidate.id).collect::<Vec<_>>());
                 candidates = Some(list);
                 continue;
             };
             match self.targets.claim_first(list, self.now(), wants) {
                 Err(flight) => {
-                    if self.settle(policy.next_edge(flight, usage.mutable, usage.used), false) {
+                    if self.settle(policy.next_edge(flight, usage.mutable, usage.used), 0) {
                         return;
                     }
                 }
@@ -50,17 +58,24 @@ impl WriteBufferManager {
                     self.request(&candidate);
                 }
                 Ok(None) => {
-                    self.settle(policy.edge_when_unserved(usage.used), true);
-                    return;
+                    self.settle(policy.edge_when_unserved(usage.used), usage.used);
+                    if seen.is_some() {
+                        return;
+                    }
+                    // A charge counts in the usage before it does in its memtable. One that was between the two sees now that
+                    // nobody was asked, or else this look sees its bytes.
+                    seen = asked_for.take();
+                    candidates = None;
                 }
             }
         }
     }
 
-    /// Where the next look is due. False if usage is there already.
-    fn settle(&self, edge: u64, unserved: bool) -> bool {
-        self.unserved.store(unserved, Ordering::Relaxed); // statistics
+    /// Where the next look is due, and the usage at which nobody was left to ask, else 0. False if usage is at the edge already.
+    fn settle(&self, edge: u64, unserved_at: u64) -> bool {
+        self.unserved_at.store(unserved_at, Ordering::SeqCst);
         self.flush_edge.store(edge, Ordering::SeqCst);
+        fence_of_models();
         self.usage.used.load(Ordering::SeqCst) < edge
     }
 
