@@ -1,17 +1,20 @@
 //! One manager with databases, families that can be flushed by hand, and sinks that write down what they are told.
 
-use std::sync::atomic::{AtomicBool, AtomicU64 as Counter};
+use std::sync::atomic::AtomicU64 as Counter;
 
-use sluicedb_controller::{ControllerOptions, ManualClock, WriteController};
+use sluicedb_controller::{ControllerOptions, Event, ManualClock, WriteController};
 
 use super::*;
 use crate::sync::Mutex as Lock;
+use crate::sync::atomic::AtomicBool;
 use crate::{Charge, Database, FlushOutcome, FlushTarget, MemtableState, Reclaimable, TargetGuard};
 
 mod accounting;
 mod flushes;
 mod liveness;
 mod publishing;
+#[cfg(shuttle)]
+mod schedules;
 
 /// A manager on a clock that is moved by hand.
 struct Rig {
@@ -19,14 +22,19 @@ struct Rig {
     manager: Arc<WriteBufferManager>,
     /// Who was asked, and for how many bytes, in order.
     asked: Arc<Lock<Vec<(String, u64)>>>,
+    /// Rung when somebody is asked.
+    bell: Arc<Event>,
     created: Counter,
 }
 
 impl Rig {
     fn with(options: WbmOptions) -> Self {
-        let clock = ManualClock::new(0);
+        Self::on(ManualClock::new(0), options)
+    }
+
+    fn on(clock: ManualClock, options: WbmOptions) -> Self {
         let manager = WriteBufferManager::new(options, Arc::new(clock.clone())).unwrap();
-        Self { clock, manager, asked: Arc::default(), created: Counter::new(0) }
+        Self { clock, manager, asked: Arc::default(), bell: Arc::default(), created: Counter::new(0) }
     }
 
     /// Flushes are asked for ahead of time.
@@ -65,6 +73,7 @@ impl Rig {
             pending: AtomicBool::new(false),
             created: self.created.fetch_add(1, Ordering::Relaxed),
             asked: Arc::clone(&self.asked),
+            bell: Arc::clone(&self.bell),
             name,
         })
     }
@@ -95,6 +104,7 @@ struct Family {
     pending: AtomicBool,
     created: u64,
     asked: Arc<Lock<Vec<(String, u64)>>>,
+    bell: Arc<Event>,
 }
 
 impl Family {
@@ -122,6 +132,7 @@ impl FlushTarget for Family {
         self.asked.lock().push((self.name.to_string(), self.reclaimable().bytes));
         let accepts = self.accepts.load(Ordering::SeqCst);
         self.pending.store(accepts, Ordering::SeqCst);
+        self.bell.ring();
         accepts
     }
 }

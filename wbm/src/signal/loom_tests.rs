@@ -45,7 +45,9 @@ impl Model {
 }
 
 fn check(start: u64, acts: [fn(&Model); 2]) {
-    loom::model(move || {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3); // without it the model of queued bytes takes more than ten minutes
+    builder.check(move || {
         let quota = Quota::new(10, 70).unwrap();
         let source = SourceId::new(sluicedb_controller::SourceKind::WriteBufferManager);
         let model = Arc::new(Model { usage: Usage::default(), signal: Signal::new(source, quota, true, 0) });
