@@ -13,7 +13,7 @@ use super::Shared;
 use crate::compaction::score::l0_depth;
 use crate::env::Clock;
 use crate::jobs::Bell;
-use crate::options::DbOptions;
+use crate::options::{CompactionStyle, DbOptions};
 use crate::sync::Mutex;
 
 /// Time between two looks, in nanoseconds.
@@ -74,6 +74,9 @@ impl Shared {
             let options = family.data.options();
             let comfort = f64::from(options.level0_file_num_compaction_trigger);
             let slowdown = f64::from(options.level0_slowdown_writes_trigger);
+            if options.compaction_style == CompactionStyle::Fifo {
+                return 0.0; // its L0 is all there is, and slows nobody
+            }
             let depth = f64::from(l0_depth(&family.data.pin().version));
             (depth - comfort) / (slowdown - comfort).max(1.0)
         });

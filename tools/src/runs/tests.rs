@@ -36,7 +36,7 @@ fn compare_says_which_is_better() {
     let args = [
         "--benchmarks=fillrandom",
         "--num=100000000",
-        "--duration=2",
+        "--duration=3",
         "--report_interval_seconds=1",
         &format!("--json={json}"),
         &format!("--report_file={rows}"),
@@ -48,7 +48,8 @@ fn compare_says_which_is_better() {
     let (code, out, err) = sluice(&["compare", &json, &json, "--fail-if-worse=0%"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.starts_with("### fillrandom ("), "{out}");
-    for word in ["mean", "std", "cv", "P99", "peak memtable memory", "| 1.000 |"] {
+    // A loaded machine may leave fewer than the two rows that a deviation needs.
+    for word in ["| mean", "P99", "peak memtable memory", "| 1.000 |"] {
         assert!(out.contains(word), "{word}: {out}");
     }
     let (from_json, from_csv) =
@@ -69,6 +70,9 @@ fn compare_says_which_is_better() {
     assert_eq!(code, 4, "{out}");
     assert!(out.contains("**half.csv is slower than whole.csv by 50.0 %**"), "{out}");
     assert!(out.contains("more than noise") && out.contains("by more than the 5 % allowed"), "{out}");
+    for row in ["| mean (ops/s) | **", "| std (ops/s) | ", "| cv | ", "| p1 (ops/s) | **"] {
+        assert!(out.contains(row), "{row}: {out}");
+    }
     let (code, out, _) = sluice(&["compare", half, whole, "--fail-if-worse", "5"]);
     assert_eq!(code, 0, "{out}");
     assert!(out.contains("whole.csv is faster"), "{out}");
