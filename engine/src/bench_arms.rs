@@ -2,10 +2,13 @@
 //!
 //! | arm | baseline | ours |
 //! |---|---|---|
+//! | [`QueueBound`] | the queue holds so many records; a slot is free again when its record is popped, and a group is collected until nothing is ready | bytes |
+//! | [`AckOn`] | only the ticker syncs, not the end of a segment | the end of a segment |
+//! | [`ManifestFlush`] | the leader saves the log's position whenever the durable sequence moves | the manifest's thread |
 //! | [`LockScope`] | a counted lock is kept while the leader appends to the log and syncs | no lock across I/O |
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::env::{Clock, SystemClock};
 use crate::jobs::{BulkHandle, JobHandle, Pool, PoolOptions};
@@ -18,6 +21,71 @@ pub enum LockScope {
     Held,
     /// It keeps none.
     Scoped,
+}
+
+/// What bounds the commit queue. Chosen before a database is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueBound {
+    /// So many records, whatever their size.
+    Records(u32),
+    /// `commit_queue_bytes`.
+    Bytes,
+}
+
+/// What makes writes durable that do not ask for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AckOn {
+    /// The sync of the ticker alone.
+    Ticker,
+    /// The end of a segment, too.
+    Segment,
+}
+
+/// Who saves the log's position in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ManifestFlush {
+    /// The leader, on the write path.
+    Inline,
+    /// The manifest's thread.
+    Background,
+}
+
+static RECORDS: AtomicU64 = AtomicU64::new(0);
+static TICKER_ONLY: AtomicBool = AtomicBool::new(false);
+static INLINE: AtomicBool = AtomicBool::new(false);
+
+/// Chooses the bound from now on.
+pub fn set_queue_bound(bound: QueueBound) {
+    let records = match bound {
+        QueueBound::Records(records) => u64::from(records).max(1),
+        QueueBound::Bytes => 0,
+    };
+    RECORDS.store(records, Ordering::Release);
+}
+
+/// Chooses the cause of durability from now on.
+pub fn set_ack_on(ack: AckOn) {
+    TICKER_ONLY.store(ack == AckOn::Ticker, Ordering::Release);
+}
+
+/// Chooses who saves positions from now on.
+pub fn set_manifest_flush(flush: ManifestFlush) {
+    INLINE.store(flush == ManifestFlush::Inline, Ordering::Release);
+}
+
+/// Records that the queue holds, in the baseline.
+pub(crate) fn records_bound() -> Option<u64> {
+    Some(RECORDS.load(Ordering::Acquire)).filter(|records| *records > 0)
+}
+
+/// Whether the end of a segment is not synced.
+pub(crate) fn acks_on_ticker() -> bool {
+    TICKER_ONLY.load(Ordering::Acquire)
+}
+
+/// Whether the leader saves positions.
+pub(crate) fn saves_inline() -> bool {
+    INLINE.load(Ordering::Acquire)
 }
 
 static HELD: AtomicBool = AtomicBool::new(false);

@@ -445,12 +445,7 @@ impl Shared {
         let mut word = self.word.load(Ordering::SeqCst);
         loop {
             let Some(bytes) = self.grant(want, word / BYTE) else { return false };
-            match self.word.compare_exchange(
-                word,
-                word + bytes * BYTE,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            ) {
+            match self.word.compare_exchange(word, word + bytes * BYTE, Ordering::SeqCst, Ordering::SeqCst) {
                 Ok(_) => {
                     self.count_admission(word / BYTE + bytes, want);
                     return true;

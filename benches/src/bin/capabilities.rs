@@ -13,7 +13,7 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use sluicedb_benches::capabilities::allocations::Counting;
 use sluicedb_benches::capabilities::figure::Figure;
-use sluicedb_benches::capabilities::{accounting, flush_scope, hand_off};
+use sluicedb_benches::capabilities::{accounting, flush_scope, hand_off, lock_scope, queue_bound, watermark};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -37,6 +37,9 @@ enum Capability {
     /// The commit queue bounded by bytes.
     #[value(name = "Q")]
     Queue,
+    /// The durable watermark, and the manifest off the write path.
+    #[value(name = "D")]
+    Durability,
     /// Workers fed through rings.
     #[value(name = "W")]
     Workers,
@@ -69,13 +72,26 @@ fn main() -> ExitCode {
 
 fn measure(capability: Capability, quick: bool, out: &mut dyn FnMut(Figure)) {
     match capability {
-        Capability::Queue => accounting::measure(quick, out),
+        Capability::Queue => {
+            if let Err(error) = queue_bound::measure(quick, out) {
+                out(Figure::failed("B0b", "req/s", error));
+            }
+            accounting::measure(quick, out);
+        }
+        Capability::Durability => {
+            if let Err(error) = watermark::measure(quick, out) {
+                out(Figure::failed("B2", "MiB/s", error));
+            }
+        }
         Capability::Workers => {
             if let Err(error) = hand_off::measure(quick, out) {
                 out(Figure::failed("B3", "us", error));
             }
         }
         Capability::Locks => {
+            if let Err(error) = lock_scope::measure(quick, out) {
+                out(Figure::failed("B4", "MB/s", error));
+            }
             if let Err(error) = flush_scope::measure(quick, out) {
                 out(Figure::failed("B4f", "us", error));
             }

@@ -65,6 +65,12 @@ impl Figure {
         figure
     }
 
+    /// A count that must be zero: its ratio is 1 if it is, else 0.
+    pub fn zero(id: &'static str, unit: &'static str, ours: f64) -> Self {
+        let ratio = if ours == 0.0 { 1.0 } else { 0.0 };
+        Self::bare(id, unit, None, Some(ours), Some(ratio)).reach(1.0).with("limit", 0)
+    }
+
     /// A figure that could not be measured, or whose measurement gave a wrong value.
     pub fn failed(id: &'static str, unit: &'static str, error: impl ToString) -> Self {
         let mut figure = Self::bare(id, unit, None, None, None);

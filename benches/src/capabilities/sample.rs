@@ -10,6 +10,11 @@ pub fn median(samples: &[f64]) -> f64 {
     }
 }
 
+/// The mean; 0 without samples.
+pub fn mean(samples: &[f64]) -> f64 {
+    if samples.is_empty() { 0.0 } else { samples.iter().sum::<f64>() / samples.len() as f64 }
+}
+
 /// The median distance from the median.
 pub fn mad(samples: &[f64]) -> f64 {
     let middle = median(samples);
