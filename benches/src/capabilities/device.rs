@@ -27,6 +27,10 @@ pub fn options(fs: &SimFs) -> DbOptions {
     options.delayed_write_rate = DelayedWriteRate::BytesPerSecond(1 << 50);
     options.wal_segment_bytes = 256 << 20; // no end of one falls into a measurement
     options.wal_sync_interval = Duration::ZERO;
+    // Nor do flushes.
+    options.db_write_buffer_size = 8 << 30;
+    options.max_total_wal_size = 8 << 30;
+    options.column_family.write_buffer_size = 4 << 30;
     options
 }
 
