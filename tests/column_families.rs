@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sluicedb::{ColumnFamilyOptions, Compression, Db, DbOptions, Error, ReadOptions, WriteBatch};
-use sluicedb_tests::sim_fs::{CrashMode, SimFs};
+use sluicedb_tests::cases::with_watchdog;
+use sluicedb_tests::sim_fs::{CrashMode, FileKind, Op, Pattern, SimFs};
 
 const DB: &str = "/db";
 
@@ -243,4 +244,29 @@ fn snapshots_and_families() {
     db.put_cf(&later, "b", "2").unwrap();
     assert!(db.get_cf_opt(&later, "b", &ReadOptions::at(&snapshot)).unwrap().is_none());
     assert_eq!(get(&db, "later", "b").as_deref(), Some("2"));
+}
+
+/// While one flush waits for the device, the next one computes, though by default only one may compute at once.
+#[test]
+fn a_flush_does_not_wait_for_the_sync_of_another() {
+    with_watchdog(60, "a_flush_does_not_wait_for_the_sync_of_another", || {
+        let fs = SimFs::new(9);
+        let db = Db::open(DB, options(&fs)).unwrap();
+        let other = db.create_column_family("other", ColumnFamilyOptions::default()).unwrap();
+        db.put("k", "in default").unwrap();
+        db.put_cf(&other, "k", "in other").unwrap();
+        let gate = fs.gate_next(Pattern::op(Op::Sync).on(FileKind::Sst));
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| db.flush());
+            gate.wait_until_reached();
+            db.flush_cf(&other).unwrap();
+            assert_eq!(db.property_int("rocksdb.num-running-flushes"), Some(1));
+            gate.open();
+            first.join().unwrap().unwrap();
+        });
+        drop(db);
+        let db = Db::open(DB, options(&fs)).unwrap();
+        assert_eq!(get(&db, "default", "k").as_deref(), Some("in default"));
+        assert_eq!(get(&db, "other", "k").as_deref(), Some("in other"));
+    });
 }

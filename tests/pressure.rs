@@ -412,7 +412,7 @@ fn smoothing_keeps_every_write() {
         type Bend = fn(&mut DbOptions);
         let smoothings: [Bend; 5] = [
             |options| options.flush_progress_credit = true,
-            |options| options.desync_write_buffers = true,
+            |options| options.desync_write_buffers = false,
             |options| options.strict_flush_priority = true,
             |options| options.smooth_writes = true,
             |options| {

@@ -334,8 +334,8 @@ fn a_timeout_names_the_holders() {
             let writer = scope.spawn(|| db.put_opt("k", "1", &patient));
             until_parked(db, 1);
             for _ in 0..5 {
-                // The writer, the housekeeping and the compaction thread wait; the flush thread is held.
-                clock.wait_until_waiting(3);
+                // The writer, the housekeeping, the compaction and one flush thread wait; the other flush thread is held.
+                clock.wait_until_waiting(4);
                 clock.advance(Duration::from_secs(1));
             }
             match writer.join().unwrap() {

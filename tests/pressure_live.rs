@@ -1,6 +1,6 @@
 //! Options that change while the database is open: felt at once, by writers that wait as well, and never half applied.
 //!
-//! `pressure` F8, F12, F13, I9, I10, I12, L12, O3, B9 of section 10 through `set_options` and `set_db_options`.
+//! `pressure` F8, F12, F13, I9, I10, I12, L12, O3, B9, X3 of section 10 through `set_options` and `set_db_options`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,6 +16,7 @@ use sluicedb_tests::rng::Rng;
 use sluicedb_tests::sim_fs::{FileKind, Op, Pattern, SimFs};
 
 const GIB: u64 = 1 << 30;
+const SECOND: u64 = 1_000_000_000;
 
 fn set(db: &Db, changes: &[(&str, &str)]) {
     db.set_options(&db.default_column_family(), changes).unwrap();
@@ -266,6 +267,91 @@ fn no_rate_is_the_limiters() {
         assert_eq!(open(Some(31 << 20), zero), 31 << 20);
         assert_eq!(open(Some(31 << 20), DelayedWriteRate::Default), 31 << 20);
         assert_eq!(open(Some(31 << 20), DelayedWriteRate::BytesPerSecond(5)), 5);
+    });
+}
+
+/// pressure X3: `Auto` is twice what arrives until a flush has ended, then twice what flushes take out of memory while they are
+/// busy, times the flushers; a step keeps its meaning; by name it begins and ends.
+#[test]
+fn the_top_rate_is_measured() {
+    case("the_top_rate_is_measured", |clock| {
+        let fs = SimFs::new(1);
+        let mut options = options(&fs, clock);
+        options.delayed_write_rate = DelayedWriteRate::Auto;
+        options.max_background_flushes = 2;
+        let db = Db::open("/db", options).unwrap();
+        let top = |expected: u64| {
+            until(&format!("a top rate of {expected}"), || db.write_controller().max_rate() == expected);
+        };
+        assert_eq!(db.write_controller().max_rate(), 16 << 20, "nothing measured");
+        // The thread that looks waits for the next second from before the first write on.
+        until("the thread waits", || clock.next_deadline() == Some(1_000 + SECOND));
+        for number in 0..400 {
+            db.put(format!("{number:03}"), [1; 1_000]).unwrap();
+        }
+        let arrived = db.statistics().bytes_written;
+        clock.advance(Duration::from_secs(1));
+        top(2 * arrived);
+
+        let flush_for = |seconds: u32| {
+            let bytes = used(&db);
+            let gate = hold_flushes(&fs);
+            std::thread::scope(|scope| {
+                let flusher = scope.spawn(|| db.flush());
+                gate.wait_until_reached();
+                clock.advance(Duration::from_secs(seconds.into()));
+                gate.open();
+                flusher.join().unwrap().unwrap();
+            });
+            bytes / u64::from(seconds)
+        };
+        let drain = flush_for(4);
+        top(4 * drain);
+        let source = db.write_controller().source(SourceKind::WriteBufferManager);
+        source.require(half());
+        assert_eq!(rate(&db), 2 * drain, "step 50");
+
+        // Too small a flush says nothing, however long it took.
+        db.put("a", "1").unwrap();
+        flush_for(100);
+        settle(&db);
+        assert_eq!(db.write_controller().max_rate(), 4 * drain);
+
+        db.set_db_options(&[("delayed_write_rate", "5000000")]).unwrap();
+        assert_eq!(rate(&db), 2_500_000);
+        db.set_db_options(&[("delayed_write_rate", "auto")]).unwrap();
+        assert_eq!((rate(&db), db.db_options().delayed_write_rate), (2 * drain, DelayedWriteRate::Auto));
+        db.close().unwrap();
+    });
+}
+
+/// pressure X3: a shared controller keeps the rate that it was made with, until `auto` is asked for by name.
+#[test]
+fn a_shared_top_rate_is_not_measured_unasked() {
+    case("a_shared_top_rate_is_not_measured_unasked", |clock| {
+        let fs = SimFs::new(1);
+        let mut options = options(&fs, clock);
+        options.delayed_write_rate = DelayedWriteRate::Auto;
+        options.write_controller = Some(controller(777_777, clock));
+        let db = Db::open("/db", options).unwrap();
+        for number in 0..400 {
+            db.put(format!("{number:03}"), [1; 1_000]).unwrap();
+        }
+        let drain = used(&db);
+        let gate = hold_flushes(&fs);
+        std::thread::scope(|scope| {
+            let flusher = scope.spawn(|| db.flush());
+            gate.wait_until_reached();
+            clock.advance(Duration::from_secs(1));
+            gate.open();
+            flusher.join().unwrap().unwrap();
+        });
+        settle(&db);
+        assert_eq!(db.write_controller().max_rate(), 777_777);
+        db.set_db_options(&[("delayed_write_rate", "auto")]).unwrap();
+        let flushers = u64::from(db.db_options().max_background_flushes);
+        assert_eq!(db.write_controller().max_rate(), 2 * drain * flushers);
+        db.close().unwrap();
     });
 }
 
@@ -528,8 +614,8 @@ fn a_limit_bounds_delay_and_stop_together() {
                         until_parked(db, 2);
                     }
                     until("both wait for the clock", || clock.next_deadline().is_some());
-                    // Flush, compaction and housekeeping threads, and the two writers.
-                    clock.wait_until_waiting(5);
+                    // Two flush threads, compaction and housekeeping threads, and the two writers.
+                    clock.wait_until_waiting(6);
                     clock.advance(Duration::from_secs(1));
                 }
                 match writer.join().unwrap() {

@@ -44,9 +44,11 @@ impl AutoRate {
         Self::default()
     }
 
-    /// A flush ended that was busy for `busy` and freed `bytes`.
+    /// A flush ended that was busy for `busy` and freed `bytes`. One that took no time tells nothing.
     pub fn flushed(&mut self, bytes: u64, busy: Duration) {
-        self.drain.add(bytes, busy, DRAIN_WINDOW);
+        if !busy.is_zero() {
+            self.drain.add(bytes, busy, DRAIN_WINDOW);
+        }
     }
 
     /// Writers brought `bytes` within the last `time`.
@@ -74,6 +76,8 @@ mod tests {
         let mut auto = AutoRate::new();
         assert_eq!(auto.max_rate(1), None);
         auto.arrived(50 * MB, second);
+        assert_eq!(auto.max_rate(1), Some(100 * MB));
+        auto.flushed(7 * MB, Duration::ZERO);
         assert_eq!(auto.max_rate(1), Some(100 * MB));
         auto.flushed(60 * MB, second);
         assert_eq!(auto.max_rate(1), Some(120 * MB));

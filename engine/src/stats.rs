@@ -101,6 +101,9 @@ counted {
     flush_bytes_written,
     /// Time spent in flushes, in microseconds.
     flush_micros,
+    /// Time for which flushes kept others from beginning, in microseconds: while they computed, and at least half of the time
+    /// they took.
+    flush_slot_micros,
     /// Compactions that rewrote files.
     compactions,
     /// Compactions that only moved files down.

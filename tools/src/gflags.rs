@@ -287,7 +287,7 @@ impl Parser<'_> {
     fn set(&mut self, flag: &'static Flag, text: String) {
         match flag.kind.parse(&text) {
             Ok(value) => self.line.given.push(Given { flag, text, value }),
-            // Not a number, and yet a value: the engine's adaptive rate, once it has one.
+            // Not a number, and yet a value: the rate that the engine measures itself.
             Err(_) if flag.name == "delayed_write_rate" && text.eq_ignore_ascii_case("auto") => {
                 self.line.given.push(Given { flag, text, value: Value::Str("auto".to_owned()) });
             }

@@ -20,6 +20,9 @@ use crate::jobs::Bell;
 /// is then asked for by L0, smoothly, instead of taken from writers at random.
 const COMPACTION_NICENESS: i32 = 10;
 
+/// Flushes under way for each that computes: while one waits for the device, another computes.
+pub(super) const FLUSHES_PER_SLOT: u64 = 2;
+
 impl Shared {
     /// Starts the threads. They hold the shared part only, so they do not keep the database open.
     pub(super) fn start_threads(self: &Arc<Self>) -> Result<()> {
@@ -50,8 +53,8 @@ impl Shared {
             };
             self.workers.spawn(name, body).map_err(|error| Error::io("start a thread for", &self.dir, error))
         };
-        for n in 0..self.options.max_background_flushes {
-            start(format!("sluice-flush-{n}"), &self.flush_bell, Shared::flush_one, |_| None)?;
+        for n in 0..u64::from(self.options.max_background_flushes) * FLUSHES_PER_SLOT {
+            start(format!("sluice-flush{n}"), &self.flush_bell, Shared::flush_one, |_| None)?;
         }
         for n in 0..self.options.max_background_compactions {
             start(
@@ -81,13 +84,14 @@ impl Shared {
             family.data.pin().memtables().map(|memtable| memtable.bytes()).sum::<u64>()
         };
         let Some(family) = wanted.into_iter().max_by_key(bytes) else { return false };
+        let Some(slot) = self.flush_slots.take() else { return false };
         if !family.data.begin_flush() {
             return true; // another thread was faster: look again
         }
         self.state.lock().running_flushes += 1;
         self.tell_job_pressure();
         let right = FlushRight(&family.data); // given back by a job that panics, too
-        if let Err(error) = self.flush_family(&family.data) {
+        if let Err(error) = self.flush_family(&family.data, slot) {
             self.job_failed("flush", family.name(), &error);
         }
         drop(right);

@@ -4,7 +4,8 @@
 //! 2. Pick all sealed memtables; the manager counts them as flushing from here on, before any work is done.
 //! 3. Sync the log through the memtables' last logged sequence: otherwise a power failure could keep this family's later
 //!    batches and lose another family's earlier ones.
-//! 4. Build one L0 SST, with no lock held; readers see the memtables meanwhile.
+//! 4. Build one L0 SST, with no lock held; readers see the memtables meanwhile. Once it is written the flush gives its slot
+//!    back: while it waits for the device, the next one computes.
 //! 5. Commit the version edit, install version and super version in one step.
 //! 6. The charge leaves the pressure; the log's segments that nobody needs any more are released.
 
@@ -12,24 +13,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
+use super::background::FLUSHES_PER_SLOT;
 use crate::column_family::{FamilyData, FlushStage};
 use crate::env::thread_cpu_micros;
 use crate::error::{Error, Result};
 use crate::event::{Event, FlushCompleted};
 use crate::filename::sst_path;
 use crate::flush::build_l0;
-use crate::jobs::JobHandle;
+use crate::jobs::{JobHandle, Slot};
 use crate::manifest::{FamilyEdit, VersionEdit};
 use crate::memtable::Memtable;
 use crate::options::TableWrites;
-use crate::sst::{SstOptions, SstWriter};
+use crate::sst::{SstOptions, SstWriter, UnsyncedSst};
 use crate::stats::LevelWork;
 use crate::version::{FileMeta, FileNumber};
 use crate::wal::WalEdit;
 
 impl Shared {
     /// Flushes what is sealed of a family, after sealing if that was asked for. The caller has the right to flush it.
-    pub(super) fn flush_family(&self, family: &Arc<FamilyData>) -> Result<()> {
+    pub(super) fn flush_family(&self, family: &Arc<FamilyData>, slot: Slot<'_>) -> Result<()> {
         // 1. Seal.
         if family.take_wish() == FlushStage::SealWanted {
             let mut leadership = self.commit.lead();
@@ -52,7 +54,7 @@ impl Shared {
             // The edit that names the SST says as well which segments its memtables were the last to need.
             let first_needed = Some(self.first_needed_without(&sealed));
             let wal = WalEdit { first_needed, ..WalEdit::default() };
-            self.write_and_install(family, &sealed, wal)
+            self.write_and_install(family, &sealed, wal, Some(slot))
         });
         // 6. The charges leave the pressure, or go back to sealed.
         self.pressure.flush_ended(family, &sealed, outcome.is_ok());
@@ -72,22 +74,27 @@ impl Shared {
         let _ = self.pools.purge.try_submit(move |_| drop(memtables)).map(JobHandle::detach);
     }
 
-    /// Steps 4 and 5: an SST of these memtables, installed.
+    /// Steps 4 and 5: an SST of these memtables, installed. The slot, if there is one, is free once it is written.
     pub(super) fn write_and_install(
         &self,
         family: &Arc<FamilyData>,
         sealed: &[Arc<Memtable>],
         wal: WalEdit,
+        slot: Option<Slot<'_>>,
     ) -> Result<()> {
         // 4. Build.
         let (began, cpu_began) = (self.clock.now_nanos(), thread_cpu_micros());
         let number = self.versions.new_file_number();
         let path = sst_path(&self.dir, number);
-        let built = self.build_flush_output(family, sealed, number);
+        let built = self.build_flush_output(family, sealed, number).and_then(|table| {
+            drop(slot);
+            let computed = self.clock.now_nanos();
+            Ok((table.map(|table| self.sync_flush_output(number, table)).transpose()?, computed))
+        });
         let remove_output = || {
             let _ = self.fs.remove(&path); // what stays is removed when the database is opened next
         };
-        let file = built.inspect_err(|_| remove_output())?;
+        let (file, computed) = built.inspect_err(|_| remove_output())?;
 
         // 5. Commit and install.
         let flushed_through = sealed.iter().map(|memtable| memtable.largest_seq()).max().unwrap_or_default();
@@ -127,9 +134,14 @@ impl Shared {
         drop(replaced);
 
         let micros = self.clock.now_nanos().saturating_sub(began) / 1000;
+        // What it kept others from: all of its computing, and its share of the waiting.
+        let busy = (computed.saturating_sub(began) / 1000).max(micros / FLUSHES_PER_SLOT);
+        self.pressure
+            .drained(sealed.iter().map(|memtable| memtable.bytes()).sum(), Duration::from_micros(busy));
         self.stats.flushes.add(1);
         self.stats.flush_bytes_written.add(size);
         self.stats.flush_micros.add(micros);
+        self.stats.flush_slot_micros.add(busy);
         self.stats.flush_times.record(micros);
         family.book(
             0,
@@ -159,14 +171,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes and syncs the SST; `None` when everything in the memtables was hidden by something newer, which cannot
+    /// Writes the SST; `None` when everything in the memtables was hidden by something newer, which cannot
     /// happen to the newest entry, so only for memtables without entries.
     fn build_flush_output(
         &self,
         family: &FamilyData,
         sealed: &[Arc<Memtable>],
         number: FileNumber,
-    ) -> Result<Option<FileMeta>> {
+    ) -> Result<Option<UnsyncedSst>> {
         let snapshots = self.snapshots.sequences();
         let direct = self.options.table_writes == TableWrites::Direct;
         let options = SstOptions { direct, ..SstOptions::from_family(&family.options(), 0) };
@@ -180,9 +192,14 @@ impl Shared {
         if build_l0(sealed, &snapshots, &mut table, &go_on)? == 0 {
             return Ok(None);
         }
-        let file = FileMeta::from_summary(number, table.finish()?, self.clock.unix_micros());
+        table.write_rest().map(Some)
+    }
+
+    /// Waits until the SST and its name are on the device.
+    fn sync_flush_output(&self, number: FileNumber, table: UnsyncedSst) -> Result<FileMeta> {
+        let file = FileMeta::from_summary(number, table.sync()?, self.clock.unix_micros());
         self.fs.sync_dir(&self.dir).map_err(|error| Error::io("sync", &self.dir, error))?;
-        Ok(Some(file))
+        Ok(file)
     }
 
     /// The first segment that a memtable beside these needs.

@@ -70,24 +70,27 @@ impl Shared {
         let usage = self.pressure.manager().usage_report();
         // The mean over the families: each has its L0 rewritten in one go, so the fullest says little of the debt.
         let families = self.families.all();
-        let fullness = families.iter().map(|family| {
+        let (mut fullness, mut l0_room) = (0.0, 0_u64);
+        for family in &families {
             let options = family.data.options();
-            let comfort = f64::from(options.level0_file_num_compaction_trigger);
-            let slowdown = f64::from(options.level0_slowdown_writes_trigger);
             if options.compaction_style == CompactionStyle::Fifo {
-                return 0.0; // its L0 is all there is, and slows nobody
+                continue; // its L0 is all there is, and slows nobody
             }
-            let depth = f64::from(l0_depth(&family.data.pin().version));
-            (depth - comfort) / (slowdown - comfort).max(1.0)
-        });
-        let fullness = fullness.map(|fullness| fullness.max(0.0)).sum::<f64>() / families.len().max(1) as f64;
+            let comfort = options.level0_file_num_compaction_trigger;
+            let files = options.level0_slowdown_writes_trigger.saturating_sub(comfort).max(1);
+            let depth = l0_depth(&family.data.pin().version);
+            fullness += f64::from(depth.saturating_sub(comfort)) / f64::from(files);
+            l0_room = l0_room.saturating_add(options.write_buffer_size.saturating_mul(files.into()));
+        }
+        fullness /= families.len().max(1) as f64;
         GovernorSignals {
             quota: self.pressure.manager().quota_bytes(),
             used: usage.used,
             flushed: self.stats.flush_bytes_written.get(),
-            flush_busy: Duration::from_micros(self.stats.flush_micros.get()),
+            flush_busy: Duration::from_micros(self.stats.flush_slot_micros.get()),
             flushers: self.options.max_background_flushes,
             left_l0: self.stats.l0_bytes_compacted.get(),
+            l0_room,
             l0_fullness: fullness,
             arrived: self.stats.bytes_written.get(),
         }

@@ -41,6 +41,10 @@ impl Shared {
             self.pressure.housekeep();
             self.trim_history();
         }
+        if self.pressure.wants_arrivals() {
+            let now = self.clock.now_nanos(); // first: what arrives later belongs to the next look
+            self.pressure.arrived(self.stats.bytes_written.get(), now);
+        }
         self.bound_wal();
         if self.wal.durability().has_news() {
             self.once_on_wal(|shared| &shared.telling, Self::tell_subscribers);
@@ -50,8 +54,10 @@ impl Shared {
 
     /// When to look again without being asked to.
     pub(super) fn next_look(&self) -> Option<u64> {
-        let ticks =
-            self.pressure.wants_housekeeping() || self.failure.is_no_space() || self.obsolete.has_waiting();
+        let ticks = self.pressure.wants_housekeeping()
+            || self.pressure.wants_arrivals()
+            || self.failure.is_no_space()
+            || self.obsolete.has_waiting();
         let tick = ticks.then(|| deadline_after(self.clock.now_nanos(), TICK));
         if self.failure.has_failed() {
             return tick;

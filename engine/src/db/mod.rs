@@ -77,7 +77,7 @@ use crate::error::{Error, Result};
 use crate::event::{BackgroundJobPressure, Event, Events};
 use crate::info_log::InfoLog;
 use crate::iter::db_iter::DbIterator;
-use crate::jobs::{Bell, Failure, Workers};
+use crate::jobs::{Bell, Failure, Slots, Workers};
 use crate::key::SequenceNumber;
 use crate::manifest::VersionEdit;
 use crate::obsolete::ObsoleteFiles;
@@ -211,6 +211,7 @@ pub(crate) struct Shared {
     compaction_threads: Option<rayon::ThreadPool>,
     read_threads: ReadThreads,
     flush_bell: Arc<Bell>,
+    flush_slots: Slots,
     compaction_bell: Arc<Bell>,
     purge_bell: Arc<Bell>,
     /// Rung when a job ends, a failure is latched, or the database closes.

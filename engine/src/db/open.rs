@@ -37,7 +37,7 @@ use crate::error::{Corruption, Error, Result};
 use crate::event::Events;
 use crate::filename::{CURRENT, FileKind, LOCK, parse, sst_path};
 use crate::info_log::InfoLog;
-use crate::jobs::{Bell, Failure, Workers};
+use crate::jobs::{Bell, Failure, Slots, Workers};
 use crate::manifest::{self, FamilyEdit, PositionOptions, RecoveredManifest, VersionEdit};
 use crate::obsolete::{ObsoleteFiles, ReaderGone};
 use crate::options::{ColumnFamilyOptions, DbOptions, RecoveryMode};
@@ -292,6 +292,7 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         saving: OneAtATime::default(),
         compaction_threads,
         read_threads: ReadThreads::default(),
+        flush_slots: Slots::new(options.max_background_flushes, Arc::clone(&flush_bell)),
         flush_bell,
         compaction_bell: Bell::new(&options.clock),
         purge_bell,

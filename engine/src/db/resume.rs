@@ -112,7 +112,7 @@ impl Shared {
             return Ok(());
         }
         self.pressure.flush_started(&family.data, &sealed);
-        let outcome = self.write_and_install(&Arc::clone(&family.data), &sealed, WalEdit::default());
+        let outcome = self.write_and_install(&Arc::clone(&family.data), &sealed, WalEdit::default(), None);
         self.pressure.flush_ended(&family.data, &sealed, outcome.is_ok());
         if outcome.is_ok() {
             self.settle_history(&family.data, &sealed);

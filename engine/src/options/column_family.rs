@@ -53,7 +53,8 @@ pub enum CompactionStyle {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ColumnFamilyOptions {
-    /// Size at which the mutable memtable is sealed and handed to a flush.
+    /// Size at which the mutable memtable is sealed and handed to a flush; with [`DbOptions::desync_write_buffers`](super::DbOptions)
+    /// (the default) the most, since each memtable is sealed at 75 to 100 % of it.
     ///
     /// Unit: bytes. Default: 64 MiB. Least: 64 KiB. Changeable live: yes.
     /// More: fewer, larger L0 files and less rewriting, but a longer replay after a crash.

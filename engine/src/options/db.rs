@@ -64,13 +64,17 @@ pub enum DelayedWriteRate {
     Default,
     /// This many bytes per second; 0 means the default.
     BytesPerSecond(u64),
+    /// Twice what flushes are measured to take out of memory, so that a delay step is 2 % of it on any machine: bytes per
+    /// second that a flush was busy, over the last 20 s of such time, times `max_background_flushes`. What writers bring stands
+    /// in until a flush has ended, and the default until anything was measured.
+    Auto,
 }
 
 impl DelayedWriteRate {
-    /// The rate in bytes per second, where there is no rate limiter.
+    /// The rate in bytes per second, where there is no rate limiter; of `Auto`, that before anything was measured.
     pub fn bytes_per_second(self) -> u64 {
         match self {
-            Self::Default | Self::BytesPerSecond(0) => 16 << 20,
+            Self::Default | Self::Auto | Self::BytesPerSecond(0) => 16 << 20,
             Self::BytesPerSecond(rate) => rate,
         }
     }
@@ -116,20 +120,21 @@ pub struct DbOptions {
     /// until its memory is free. For the private manager. Default: false.
     pub flush_progress_credit: bool,
     /// Whether each memtable is sealed at a size of its own, 75 to 100 % of `write_buffer_size`, so that families that are
-    /// written alike do not all flush at once. Default: false.
+    /// written alike do not all flush at once. Default: true.
     pub desync_write_buffers: bool,
     /// Whether running compactions wait while writers are slowed and a flush is queued or running. Default: false.
     pub strict_flush_priority: bool,
     /// Whether a governor holds writers to the rate that flushes and compactions sustain over some 20 s, measured, while they
     /// press for more. Only lowers the rate; silent while writers bring less. A database that has not compacted yet is granted
-    /// 24 % of what its flushes write alone, then slowly more: even from the first second, and slower than it could be while
-    /// the tree is small.
+    /// a part of what its flushes write at best and the room in L0 spread over two minutes, then slowly more: even from the first
+    /// second, and slower than it could be while the tree is small.
     ///
     /// Default: false.
     pub smooth_writes: bool,
     /// Top rate of delayed writers of the private controller; of a shared one, what it was made with.
     ///
-    /// Unit: bytes per second. Default: that of `rate_limiter`, else 16 MiB/s. Changeable live: yes, and then also of a shared one.
+    /// Unit: bytes per second. Default: that of `rate_limiter`, else 16 MiB/s. Changeable live: yes, and then also of a shared one,
+    /// which with `Auto` follows the database that flushed last.
     pub delayed_write_rate: DelayedWriteRate,
     /// Longest time that a write spends delayed and stopped before it returns
     /// [`Error::Stalled`].
@@ -139,7 +144,7 @@ pub struct DbOptions {
     /// Recovery flushes memtables before they outgrow the manager's quota. Default: true.
     pub enforce_write_buffer_manager_during_recovery: bool,
 
-    /// Threads that flush.
+    /// Flushes that compute at once. As many again may wait for the device meanwhile, each on a thread of its own.
     ///
     /// Default: 1. Range: 1 to 64.
     pub max_background_flushes: u32,
@@ -285,7 +290,7 @@ impl Default for DbOptions {
             delay_start_percent: 70,
             initiate_flushes: true,
             flush_progress_credit: false,
-            desync_write_buffers: false,
+            desync_write_buffers: true,
             strict_flush_priority: false,
             smooth_writes: false,
             max_parallel_flushes: 4,
@@ -336,9 +341,10 @@ impl DbOptions {
     /// The top rate of delayed writers, in bytes per second.
     pub(crate) fn delayed_bytes_per_second(&self) -> u64 {
         match (self.delayed_write_rate, &self.rate_limiter) {
-            (DelayedWriteRate::Default | DelayedWriteRate::BytesPerSecond(0), Some(limiter)) => {
-                limiter.bytes_per_second()
-            }
+            (
+                DelayedWriteRate::Default | DelayedWriteRate::Auto | DelayedWriteRate::BytesPerSecond(0),
+                Some(limiter),
+            ) => limiter.bytes_per_second(),
             (rate, _) => rate.bytes_per_second(),
         }
     }

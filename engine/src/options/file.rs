@@ -280,7 +280,7 @@ mod tests {
             ("db_write_buffer_size", "7M"),
             ("initiate_flushes", "false"),
             ("flush_progress_credit", "true"),
-            ("desync_write_buffers", "true"),
+            ("desync_write_buffers", "false"),
             ("strict_flush_priority", "true"),
             ("smooth_writes", "true"),
             ("max_parallel_flushes", "5"),

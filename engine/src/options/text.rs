@@ -94,12 +94,12 @@ pub(super) fn truth(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Bytes per second, or `default`.
+/// Bytes per second, `default`, or `auto`.
 pub(super) fn rate(text: &str) -> Result<DelayedWriteRate, String> {
-    if text == "default" {
-        Ok(DelayedWriteRate::Default)
-    } else {
-        bytes(text).map(DelayedWriteRate::BytesPerSecond)
+    match text {
+        "default" => Ok(DelayedWriteRate::Default),
+        "auto" => Ok(DelayedWriteRate::Auto),
+        _ => bytes(text).map(DelayedWriteRate::BytesPerSecond),
     }
 }
 
@@ -107,6 +107,7 @@ impl Shown for DelayedWriteRate {
     fn shown(&self) -> String {
         match self {
             Self::Default => "default".to_owned(),
+            Self::Auto => "auto".to_owned(),
             Self::BytesPerSecond(rate) => rate.to_string(),
         }
     }
@@ -164,6 +165,7 @@ mod tests {
         }
         for rate_in in [
             DelayedWriteRate::Default,
+            DelayedWriteRate::Auto,
             DelayedWriteRate::BytesPerSecond(0),
             DelayedWriteRate::BytesPerSecond(9),
         ] {

@@ -29,7 +29,7 @@ pub(crate) use bytes::BlockBytes;
 pub(crate) use check::{check, salvage};
 pub(crate) use iter::SstIter;
 pub(crate) use reader::{BlockRead, SstReader};
-pub(crate) use writer::{SstSummary, SstWriter};
+pub(crate) use writer::{SstSummary, SstWriter, UnsyncedSst};
 
 use crate::options::{ColumnFamilyOptions, Compression};
 

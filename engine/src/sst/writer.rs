@@ -144,7 +144,16 @@ impl SstWriter {
     /// # Panics
     ///
     /// When no entry was added.
-    pub(crate) fn finish(mut self) -> Result<SstSummary> {
+    pub(crate) fn finish(self) -> Result<SstSummary> {
+        self.write_rest()?.sync()
+    }
+
+    /// Writes what [`SstWriter::finish`] writes; the sync is left to the caller, who may have something to do before it waits.
+    ///
+    /// # Panics
+    ///
+    /// When no entry was added.
+    pub(crate) fn write_rest(mut self) -> Result<UnsyncedSst> {
         assert!(self.properties.entries > 0, "a table holds at least one entry");
         // 1. The last data block and its index entry.
         if !self.block.is_empty() {
@@ -173,7 +182,7 @@ impl SstWriter {
         let index_extent = self.output.append_block(codec, stored, raw.len())?;
         let properties = self.properties.encode();
         let properties_extent = self.output.append_block(Codec::Stored, &properties, properties.len())?;
-        // 4. The footer, and all of it to the device.
+        // 4. The footer.
         let footer = Footer {
             unique_id: self.output.unique_id,
             file_size: self.output.position() + FOOTER_LEN as u64,
@@ -183,9 +192,8 @@ impl SstWriter {
         };
         self.output.append(&footer.encode())?;
         self.output.write_out()?;
-        self.output.sync()?;
         let properties = self.properties;
-        Ok(SstSummary {
+        let summary = SstSummary {
             size: footer.file_size,
             unique_id: footer.unique_id,
             smallest: properties.smallest,
@@ -195,7 +203,8 @@ impl SstWriter {
             entries: properties.entries,
             tombstones: properties.tombstones,
             raw_bytes: properties.raw_key_bytes + properties.raw_value_bytes,
-        })
+        };
+        Ok(UnsyncedSst { output: self.output, summary })
     }
 
     /// Writes the current block out and leaves it for the index.
@@ -223,6 +232,21 @@ impl SstWriter {
         } else {
             add_to_index(&mut self.index, last, BEHIND_ALL, handle);
         }
+    }
+}
+
+/// A table that is written as a whole and not on the device yet.
+#[must_use = "a table counts once it is synced"]
+pub(crate) struct UnsyncedSst {
+    output: Output,
+    summary: SstSummary,
+}
+
+impl UnsyncedSst {
+    /// Waits until all of it is on the device.
+    pub(crate) fn sync(self) -> Result<SstSummary> {
+        self.output.sync()?;
+        Ok(self.summary)
     }
 }
 

@@ -207,6 +207,9 @@ fn published_command_lines_resolve() {
     assert_eq!(settings.write_options().durability, sluicedb::Durability::None);
     assert!(!settings.db.initiate_flushes && settings.db.allow_stall);
 
+    let measured = settings::resolve(&line("--delayed_write_rate=Auto")).settings;
+    assert_eq!(measured.db.delayed_write_rate, sluicedb::DelayedWriteRate::Auto);
+
     let second = "-num_column_families=3 -max_background_flushes=4 --column_family_distribution=50,24,26 \
         --level0_slowdown_writes_trigger=8 -write_buffer_size=268435456 --disable_wal=true";
     assert_eq!(notes(second), Vec::<String>::new());

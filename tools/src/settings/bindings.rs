@@ -207,9 +207,15 @@ static OPTIONS: &[Binding] = &[
                 settings.db.delayed_write_rate = DelayedWriteRate::BytesPerSecond(rate);
                 Ok(())
             }
-            _ => Err("--delayed_write_rate: 'auto' is not supported yet (write bytes per second)".to_owned()),
+            _ => {
+                settings.db.delayed_write_rate = DelayedWriteRate::Auto;
+                Ok(())
+            }
         },
-        show: |settings| settings.db.delayed_write_rate.bytes_per_second().to_string(),
+        show: |settings| match settings.db.delayed_write_rate {
+            DelayedWriteRate::Auto => "auto".to_owned(),
+            rate => rate.bytes_per_second().to_string(),
+        },
     },
     Binding {
         flag: "compression_type",

@@ -59,7 +59,7 @@ impl Pressure {
             self.client.look_again(); // who waits reads its limit anew
         }
         if given("delayed_write_rate") {
-            self.controller.set_max_rate(options.delayed_bytes_per_second());
+            self.auto.change(options, &self.controller);
         }
         if given("delay_start_percent") {
             // In range: the options were checked.

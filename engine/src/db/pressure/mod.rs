@@ -9,6 +9,7 @@
 //! |-------------------------------------------------|------------------------|
 //! | the way of one write                            | [`admit`](mod@admit)   |
 //! | the same in steps, for one that does not wait   | [`steps`]              |
+//! | the top rate, where it is measured              | [`auto`]               |
 //! | column families: flushes and what each asks for | [`families`]           |
 //! | what a family asks for, as pure functions       | [`sources`]            |
 //! | LOG lines and events of what families ask for   | [`transitions`]        |
@@ -16,6 +17,7 @@
 //! | properties and statistics                       | [`report`]             |
 
 mod admit;
+mod auto;
 mod families;
 mod live;
 mod report;
@@ -35,6 +37,7 @@ use sluicedb_wbm::{
     WriteBufferManager,
 };
 
+use self::auto::AutoTop;
 use self::live::Timeouts;
 use self::report::name_holder;
 use self::transitions::Transitions;
@@ -71,6 +74,7 @@ pub(crate) struct Pressure {
     queue: MemoryPool,
     clock: Arc<dyn Clock>,
     timeouts: Timeouts,
+    auto: AutoTop,
     /// Bytes of one charge unit: half a delay step at most.
     chunk_bytes: u64,
     /// Memory that memtables gave back; a quarter of the quota at most.
@@ -131,6 +135,7 @@ impl Pressure {
             queue: MemoryPool::new(queue_capacity(options), Arc::clone(clock)),
             clock: Arc::clone(clock),
             timeouts: Timeouts::new(options),
+            auto: AutoTop::new(options),
         })
     }
 
@@ -260,6 +265,24 @@ impl Pressure {
 
     pub(in crate::db) fn housekeep(&self) {
         self.manager.tick();
+    }
+
+    /// Whether the top rate is measured by what arrives: a look once a second.
+    pub(in crate::db) fn wants_arrivals(&self) -> bool {
+        self.auto.wants_arrivals()
+    }
+
+    /// That look; writers have brought `bytes` in all until `now`.
+    pub(in crate::db) fn arrived(&self, bytes: u64, now: u64) {
+        self.auto.arrived(bytes, now, &self.controller);
+    }
+
+    /// A flush that was busy for `busy` took `bytes` out of memory. One of no more than a charge unit says nothing of the drain:
+    /// its time is that of making a file.
+    pub(in crate::db) fn drained(&self, bytes: u64, busy: Duration) {
+        if bytes > self.chunk_bytes {
+            self.auto.drained(bytes, busy, &self.controller);
+        }
     }
 }
 
