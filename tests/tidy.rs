@@ -47,7 +47,7 @@ const RUNTIME: [(&str, &[&str]); 6] = [
             "rand_mt",
         ],
     ),
-    // Beside the table: a directory to measure in, command lines, and the primitives that `limits` measures.
+    // Beside the table: a directory to measure in, command lines, their output, and the primitives that `limits` measures.
     (
         "benches",
         &[
@@ -63,6 +63,8 @@ const RUNTIME: [(&str, &[&str]); 6] = [
             "lz4_flex",
             "memmap2",
             "rustix",
+            "serde",
+            "serde_json",
         ],
     ),
     ("tests", &["sluicedb", "proptest", "arbitrary", "tempfile", "loom", "shuttle"]),

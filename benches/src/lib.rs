@@ -1,5 +1,6 @@
 //! Seeded workloads that the benches share. What is measured is not known here.
 
+pub mod capabilities;
 pub mod gate;
 pub mod limits;
 

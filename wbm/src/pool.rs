@@ -3,7 +3,7 @@
 //! Admission is one compare-and-swap that needs one byte of room, whatever the size of the unit; so at most one unit
 //! is overdrawn at a time, for any number of threads. Who finds no room waits in one FIFO, as a thread or as a task;
 //! while anybody waits, newcomers are refused or queue behind. The word of `used` carries the bit "somebody waits".
-//! Who queues what is not known here.
+//! An owner with a further bound can hold the FIFO, whatever room there is (`hold.rs`). Who queues what is not known here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use sluicedb_controller::{Clock, Parker};
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard};
+use hold::Hold;
 
+mod hold;
 mod lease;
 mod turn;
 
@@ -49,8 +51,14 @@ struct Shared {
 struct Queue {
     waiters: BTreeMap<u64, Waiter>,
     next: u64,
+    /// The next place before all that wait, and before [`LATER`].
+    next_early: u64,
     closed: bool,
+    hold: Hold,
 }
+
+/// Places from here on are behind those of [`Queue::next_early`].
+const LATER: u64 = 1 << 63;
 
 #[derive(Debug)]
 struct Waiter {
@@ -59,6 +67,8 @@ struct Waiter {
     waker: Option<Waker>,
     /// Its wait is over.
     outcome: Option<Result<(), PoolWaitEnded>>,
+    /// It was let through a hold.
+    passes: bool,
 }
 
 /// What somebody takes.
@@ -348,10 +358,15 @@ impl MemoryPool {
     /// A place at the end of the FIFO. Registers first, then looks: no return between the two is missed.
     fn join(&self, want: Want) -> PoolTurn {
         let mut queue = self.shared.queue.lock();
-        let id = queue.next;
+        let id = LATER + queue.next;
         queue.next += 1;
+        self.join_at(queue, id, want)
+    }
+
+    fn join_at(&self, mut queue: MutexGuard<'_, Queue>, id: u64, want: Want) -> PoolTurn {
         let outcome = queue.closed.then_some(Err(PoolWaitEnded::Closed));
-        queue.waiters.insert(id, Waiter { want, parker: Parker::new(), waker: None, outcome });
+        let waiter = Waiter { want, parker: Parker::new(), waker: None, outcome, passes: false };
+        queue.waiters.insert(id, waiter);
         self.shared.word.fetch_or(WAITERS, Ordering::SeqCst);
         let served = self.shared.serve(&mut queue);
         drop(queue);
@@ -398,36 +413,46 @@ impl Shared {
         }
     }
 
-    /// Grants from the head on; clears the bit when nobody waits any more. Returns whom to wake.
+    /// Grants from the head on; clears the bit when nobody waits any more. Returns whom to wake. Under a hold only a head
+    /// that may pass is granted anything.
     fn serve(&self, queue: &mut MutexGuard<'_, Queue>) -> Vec<Waiter> {
         let mut served = Vec::new();
-        for waiter in queue.waiters.values_mut().filter(|waiter| waiter.outcome.is_none()) {
-            let mut word = self.word.load(Ordering::SeqCst);
-            let granted = loop {
-                let Some(bytes) = self.grant(waiter.want, word / BYTE) else { break false };
-                match self.word.compare_exchange(
-                    word,
-                    word + bytes * BYTE,
-                    Ordering::SeqCst,
-                    Ordering::SeqCst,
-                ) {
-                    Ok(_) => {
-                        self.count_admission(word / BYTE + bytes, waiter.want);
-                        break true;
-                    }
-                    Err(now) => word = now,
-                }
-            };
-            if !granted {
+        let Queue { waiters, hold, closed, .. } = &mut **queue;
+        if *hold == Hold::Shut || *hold == Hold::Passing {
+            return served;
+        }
+        for waiter in waiters.values_mut().filter(|waiter| waiter.outcome.is_none()) {
+            if !self.take_for(waiter.want) {
                 return served;
             }
             waiter.outcome = Some(Ok(()));
+            waiter.passes = *hold == Hold::Ajar;
             served.push(waiter.call_up());
+            if waiter.passes {
+                *hold = Hold::Passing;
+                return served;
+            }
         }
-        if !queue.closed {
+        *hold = Hold::Open;
+        if !*closed {
             self.word.fetch_and(!WAITERS, Ordering::SeqCst);
         }
         served
+    }
+
+    /// Takes what is wanted, whoever waits; whether there was room.
+    fn take_for(&self, want: Want) -> bool {
+        let mut word = self.word.load(Ordering::SeqCst);
+        loop {
+            let Some(bytes) = self.grant(want, word / BYTE) else { return false };
+            match self.word.compare_exchange(word, word + bytes * BYTE, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => {
+                    self.count_admission(word / BYTE + bytes, want);
+                    return true;
+                }
+                Err(now) => word = now,
+            }
+        }
     }
 }
 
@@ -446,7 +471,7 @@ impl Waiter {
     /// A copy that carries who is to be woken once the lock is released.
     fn call_up(&mut self) -> Self {
         let (want, parker) = (self.want, self.parker.clone());
-        Self { want, parker, waker: self.waker.take(), outcome: None }
+        Self { want, parker, waker: self.waker.take(), outcome: None, passes: false }
     }
 }
 

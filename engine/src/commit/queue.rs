@@ -10,18 +10,24 @@
 //! under one guard); leadership is never lost (a leader that unwinds hands on when its [`Leadership`] drops); queue
 //! order is commit order.
 //!
+//! Beside the bytes, which its pool bounds, the queue is bounded by runs of units ([`QueueGroups`]): a unit that would open
+//! one too many is refused under the same guard, and from then on the pool is held; each run that leaves lets one pass.
+//!
 //! The queue knows neither the log nor memtables, nor what a unit holds.
 
 use std::sync::Arc;
 
+use sluicedb_wbm::MemoryPool;
+
 use super::group::{Group, Insertion, Origin};
 use super::roster::{GroupLimits, Kind, Ranked, Roster, Successor};
+use super::runs::{QueueGroupLimits, QueueGroups};
 use super::seat::{Call, Seat};
 use crate::error::Result;
 use crate::jobs::Bell;
 use crate::key::SequenceNumber;
 use crate::stats::Counter;
-use crate::sync::{Mutex, Rank};
+use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// What became of a unit: its last sequence, or why it was not committed.
 pub(crate) type Outcome = Result<SequenceNumber>;
@@ -32,6 +38,19 @@ pub(crate) trait Unit {
     fn bytes(&self) -> u64;
     /// Whether it is to be synced before it is done.
     fn wants_sync(&self) -> bool;
+    /// It has its place in the queue. Whether it was let through a hold of the queue's pool.
+    fn settle(&mut self) -> bool {
+        false
+    }
+}
+
+/// Why a unit was not queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The queue is closed.
+    Closed,
+    /// It would open one run too many. The pool is held: it has to wait there.
+    NoGroup,
 }
 
 /// Told the outcome of a unit that no thread waits for. Called with no lock held; it marks and wakes, no more.
@@ -56,6 +75,8 @@ pub(crate) struct QueueCounts {
     pub(crate) wake_ups: Counter,
     /// Threads that parked.
     pub(crate) parks: Counter,
+    /// Units refused for want of a run; each has waited for one, or was turned away.
+    pub(crate) groups_refused: Counter,
     /// Groups whose followers inserted their own units.
     pub(crate) parallel_groups: Counter,
 }
@@ -65,6 +86,10 @@ pub(crate) struct QueueCounts {
 pub(crate) struct CommitQueue<W: Unit, S> {
     inner: Mutex<Inner<W, S>>,
     limits: GroupLimits,
+    /// Gives room by bytes; held while there is no room for another run.
+    pool: MemoryPool,
+    /// Rung when a run that a leader waits with need not wait any longer.
+    company: Arc<Bell>,
     /// Rung to have the appender look.
     appender: Arc<Bell>,
     pub(crate) counts: QueueCounts,
@@ -75,6 +100,11 @@ struct Inner<W, S> {
     roster: Roster<Queued<W, S>>,
     /// What the leader has, while nobody leads.
     idle: Option<Box<Desk<W, S>>>,
+    groups: QueueGroups,
+    /// A unit was refused for want of a run, and the pool is held.
+    holds: bool,
+    /// A leader waits for company.
+    lingers: bool,
     closed: bool,
 }
 
@@ -128,12 +158,27 @@ pub(crate) struct Leadership<'a, W: Unit, S> {
 }
 
 impl<W: Unit, S> CommitQueue<W, S> {
-    pub(crate) fn new(state: S, limits: GroupLimits, appender: Arc<Bell>) -> Self {
+    pub(crate) fn new(
+        state: S,
+        limits: GroupLimits,
+        groups: QueueGroupLimits,
+        pool: &MemoryPool,
+        appender: Arc<Bell>,
+    ) -> Self {
         let desk = Box::new(Desk { state, spare: Group::default() });
-        let inner = Inner { roster: Roster::new(), idle: Some(desk), closed: false };
+        let inner = Inner {
+            roster: Roster::new(),
+            idle: Some(desk),
+            groups: QueueGroups::new(groups),
+            holds: false,
+            lingers: false,
+            closed: false,
+        };
         Self {
             inner: Mutex::new(inner).ranked(Rank::CommitQueue),
             limits,
+            pool: pool.clone(),
+            company: appender.another(),
             appender,
             counts: QueueCounts::default(),
         }
@@ -143,16 +188,23 @@ impl<W: Unit, S> CommitQueue<W, S> {
     ///
     /// # Errors
     ///
-    /// The work, if the queue is closed.
+    /// The work, if the queue is closed or has no room for another run.
     #[inline]
-    pub(crate) fn join(&self, work: W) -> Result<Turn<'_, W, S>, W> {
+    pub(crate) fn join(&self, mut work: W) -> Result<Turn<'_, W, S>, (Refusal, W)> {
         let mut inner = self.inner.lock();
         if inner.closed {
-            return Err(work);
+            return Err((Refusal::Closed, work));
         }
-        if inner.roster.is_empty() && inner.roster.leads_as_caller() {
+        if inner.roster.is_empty() && !inner.groups.has_linger() && inner.roster.leads_as_caller() {
+            if inner.holds {
+                self.let_the_next_pass(&mut inner, &mut work);
+            }
             let desk = inner.idle.take();
             return Ok(Turn::Lead(Leadership { queue: self, desk, leads: Leads::Lone(Some(work)) }));
+        }
+        let mut work = self.count_in(&mut inner, work)?;
+        if inner.holds {
+            self.let_the_next_pass(&mut inner, &mut work);
         }
         let seat = Arc::new(Seat::new());
         let leads = inner.roster.leads_as_caller();
@@ -162,7 +214,7 @@ impl<W: Unit, S> CommitQueue<W, S> {
             let desk = inner.idle.take();
             return Ok(Turn::Lead(Leadership { queue: self, desk, leads: Leads::Seated(seat) }));
         }
-        drop(inner);
+        self.end_linger(inner);
         Ok(self.wait(seat))
     }
 
@@ -170,18 +222,54 @@ impl<W: Unit, S> CommitQueue<W, S> {
     ///
     /// # Errors
     ///
-    /// The work, if the queue is closed.
-    pub(crate) fn push(&self, work: W, completion: Arc<dyn Completion>) -> Result<(), W> {
+    /// The work, if the queue is closed or has no room for another run.
+    pub(crate) fn push(&self, work: W, completion: Arc<dyn Completion>) -> Result<(), (Refusal, W)> {
         let mut inner = self.inner.lock();
         if inner.closed {
-            return Err(work);
+            return Err((Refusal::Closed, work));
+        }
+        let mut work = self.count_in(&mut inner, work)?;
+        if inner.holds {
+            self.let_the_next_pass(&mut inner, &mut work);
         }
         let wake = inner.roster.push(Queued::Loose { work, completion });
-        drop(inner);
+        self.end_linger(inner);
         if wake {
             self.call_appender();
         }
         Ok(())
+    }
+
+    /// Counts a unit into a run, or refuses it and holds the pool until a run leaves.
+    fn count_in(&self, inner: &mut Inner<W, S>, work: W) -> Result<W, (Refusal, W)> {
+        let bytes = work.bytes();
+        if inner.groups.has_room(bytes) {
+            let now = if inner.groups.has_linger() { self.company.now_nanos() } else { 0 };
+            inner.groups.push(bytes, now);
+            return Ok(work);
+        }
+        inner.holds = true;
+        self.pool.hold();
+        self.company.ring(); // the queue is full: whoever waits for company has it
+        self.counts.groups_refused.add(1);
+        Err((Refusal::NoGroup, work))
+    }
+
+    /// A unit has its place: if the pool's hold let it through, the next one may try.
+    #[cold]
+    fn let_the_next_pass(&self, inner: &mut Inner<W, S>, work: &mut W) {
+        if work.settle() && inner.groups.has_room(1) {
+            inner.holds = self.pool.let_one_pass();
+        }
+    }
+
+    /// Tells a leader that waits for company, if it need not any longer.
+    fn end_linger(&self, mut inner: MutexGuard<'_, Inner<W, S>>) {
+        if inner.lingers && inner.lingers_until().is_none() {
+            inner.lingers = false;
+            drop(inner);
+            self.company.ring();
+        }
     }
 
     /// Waits for everything queued before and takes the lead without work of its own: for changes that must not
@@ -194,7 +282,7 @@ impl<W: Unit, S> CommitQueue<W, S> {
         }
         let seat = Arc::new(Seat::new());
         let wake = inner.roster.push(Queued::Internal { seat: Arc::clone(&seat) });
-        drop(inner);
+        self.end_linger(inner);
         if wake {
             self.call_appender();
         }
@@ -222,7 +310,14 @@ impl<W: Unit, S> CommitQueue<W, S> {
 
     /// Refuses further units. Those that wait are still done.
     pub(crate) fn close(&self) {
-        self.inner.lock().closed = true;
+        let mut inner = self.inner.lock();
+        inner.closed = true;
+        self.end_linger(inner);
+    }
+
+    /// Runs of units that wait.
+    pub(crate) fn groups(&self) -> usize {
+        self.inner.lock().groups.len()
     }
 
     /// Units that wait.
@@ -256,29 +351,76 @@ impl<'a, W: Unit, S> Leadership<'a, W, S> {
         self.desk.as_mut().expect("held until the lead is handed on")
     }
 
+    /// Waits while the queue is to wait for company, without a lock.
+    #[inline]
+    pub(crate) fn linger(&self) {
+        if matches!(self.leads, Leads::Seated(_) | Leads::Appender) {
+            self.queue.wait_for_company();
+        }
+    }
+
+    /// Units of the next group and their bytes, if they may be more than `bytes`.
+    #[inline]
+    pub(crate) fn next_group_beyond(&self, bytes: u64) -> Option<(u64, u64)> {
+        match &self.leads {
+            Leads::Lone(work) => {
+                work.as_ref().map(|work| (1, work.bytes())).filter(|(_, unit)| *unit > bytes)
+            }
+            Leads::Internal => None,
+            Leads::Seated(_) | Leads::Appender => {
+                let inner = self.queue.inner.lock();
+                (inner.groups.bytes() > bytes).then(|| inner.roster.next_group(self.queue.limits))
+            }
+        }
+    }
+
     /// Takes the next group off the queue. Empty only if an internal unit is next, which then has to lead:
     /// [`complete`](Self::complete) it as it is.
     #[inline]
     pub(crate) fn take_group(&mut self) -> Group<W, S> {
         let mut group = std::mem::take(&mut self.desk().spare);
+        self.fill(&mut group);
+        self.count(&group);
+        group
+    }
+
+    /// Takes what has come since into the same group; whether there was anything.
+    #[cfg(feature = "bench-arms")]
+    pub(crate) fn take_more(&mut self, group: &mut Group<W, S>) -> bool {
+        let before = group.len();
+        if matches!(self.leads, Leads::Seated(_) | Leads::Appender) {
+            self.fill(group);
+        }
+        group.len() > before
+    }
+
+    #[inline]
+    fn fill(&mut self, group: &mut Group<W, S>) {
         match &mut self.leads {
             // Nobody was waiting when the lead began, so the group is the leader's own.
             Leads::Lone(work) => group.push(work.take(), Origin::Own),
             Leads::Internal => {}
             Leads::Appender | Leads::Seated(_) => {
                 let mut inner = self.queue.inner.lock();
-                inner.roster.take_group(self.queue.limits, |unit| match unit {
-                    Queued::Caller { work, seat } if self.leads.is_for(&seat) => {
-                        group.push(Some(work), Origin::Own);
+                let Inner { roster, groups, .. } = &mut *inner;
+                roster.take_group(self.queue.limits, |unit| {
+                    groups.pop();
+                    match unit {
+                        Queued::Caller { work, seat } if self.leads.is_for(&seat) => {
+                            group.push(Some(work), Origin::Own);
+                        }
+                        Queued::Caller { work, seat } => group.push(Some(work), Origin::Caller(seat)),
+                        Queued::Loose { work, completion } => {
+                            group.push(Some(work), Origin::Loose(completion));
+                        }
+                        Queued::Internal { .. } => unreachable!("an internal unit is never part of a group"),
                     }
-                    Queued::Caller { work, seat } => group.push(Some(work), Origin::Caller(seat)),
-                    Queued::Loose { work, completion } => group.push(Some(work), Origin::Loose(completion)),
-                    Queued::Internal { .. } => unreachable!("an internal unit is never part of a group"),
                 });
+                if inner.holds && inner.groups.has_room(1) {
+                    inner.holds = self.queue.pool.let_one_pass();
+                }
             }
         }
-        self.count(&group);
-        group
     }
 
     fn count(&self, group: &Group<W, S>) {
@@ -351,7 +493,28 @@ impl<W: Unit, S> Leadership<'_, W, S> {
     }
 }
 
+impl<W: Unit, S> Inner<W, S> {
+    /// Until when a leader waits for company; `None`: it takes what there is.
+    fn lingers_until(&self) -> Option<u64> {
+        let forced = self.closed || self.holds || self.roster.has_internal();
+        self.groups.lingers_until().filter(|_| !forced)
+    }
+}
+
 impl<W: Unit, S> CommitQueue<W, S> {
+    fn wait_for_company(&self) {
+        loop {
+            let (seen, until) = {
+                let mut inner = self.inner.lock();
+                let until = inner.lingers_until().filter(|until| *until > self.company.now_nanos());
+                inner.lingers = until.is_some();
+                let Some(until) = until else { return };
+                (self.company.rings(), until)
+            };
+            self.company.wait_past_until(seen, until);
+        }
+    }
+
     fn call_leader(&self, unit: &Queued<W, S>, desk: Box<Desk<W, S>>) {
         self.counts.hand_overs.add(1);
         match unit {

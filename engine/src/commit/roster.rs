@@ -95,6 +95,17 @@ impl<U: Ranked> Roster<U> {
         !self.units.is_empty() && self.leads_as_caller()
     }
 
+    /// Whether an internal unit waits.
+    pub(super) fn has_internal(&self) -> bool {
+        self.units.iter().any(|unit| unit.kind() == Kind::Internal)
+    }
+
+    /// Units of the next group, and their bytes.
+    pub(super) fn next_group(&self, limits: GroupLimits) -> (u64, u64) {
+        Self::group(&self.units, limits)
+            .fold((0, 0), |(units, bytes), unit| (units + 1, bytes + unit.bytes()))
+    }
+
     /// Whether the next group has a unit: nothing waits, or an internal unit does, when it has none.
     pub(super) fn has_group(&self) -> bool {
         self.units.front().is_some_and(|unit| unit.kind() != Kind::Internal)

@@ -13,7 +13,7 @@ use std::time::Duration;
 use sluicedb_controller::deadline_after;
 
 use super::Shared;
-use super::pressure::{Entry, Way};
+use super::pressure::{Entry, Pressure, Room, Way};
 use super::waiting::{Place, WaitingTicket, WaitingTickets};
 use super::write::{Work, Writer};
 use crate::batch::WriteError;
@@ -168,16 +168,32 @@ impl Shared {
                 self.check_in(place, way);
                 true
             }
-            Ok(Entry::Open(room)) => {
-                if let Some(ticket) = tickets.remove(place) {
-                    self.push_ticket(ticket.batch, ticket.durability, room, &ticket.cell);
-                    tickets.gone();
-                }
-                true
-            }
+            Ok(Entry::Open(room, way)) => self.enter_with(place, room, way),
             Err(error) => {
                 self.refuse_tickets(tickets.remove(place), |_, _| error.clone());
                 true
+            }
+        }
+    }
+
+    /// A ticket that has room enters the queue, or lines up again for a place; whether it entered, or is gone.
+    fn enter_with(&self, place: Place, room: Room, mut way: Way) -> bool {
+        let tickets = &self.appender.tickets;
+        let Some(mut ticket) = tickets.remove(place) else { return true };
+        let batch = std::mem::take(&mut ticket.batch);
+        match self.push_ticket(batch, ticket.durability, room, &ticket.cell) {
+            Ok(()) => {
+                tickets.gone();
+                true
+            }
+            Err(refused) => {
+                let (batch, room) = *refused;
+                Pressure::wait_again(&mut way, room);
+                ticket.batch = batch;
+                ticket.way = Some(way);
+                let came_late = tickets.put_back(place, ticket);
+                self.refuse_tickets(came_late, |_, _| Error::ShutdownInProgress);
+                false
             }
         }
     }

@@ -31,7 +31,7 @@ use super::write::{Commit, Writer};
 use crate::batch::DEFAULT_FAMILY;
 use crate::cache::{BlockCache, TableCache};
 use crate::column_family::{ColumnFamily, FamilyData, FlushStage};
-use crate::commit::GroupLimits;
+use crate::commit::{GroupLimits, QueueGroupLimits};
 use crate::env::{FileLock, FileSystem, TrackedFileSystem};
 use crate::error::{Corruption, Error, Result};
 use crate::event::Events;
@@ -253,6 +253,12 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
     let governing = Governing::new(&options, pressure.controller());
     let limits =
         GroupLimits { bytes: options.commit_group_bytes, count: options.commit_group_count as usize };
+    let queue_groups = QueueGroupLimits {
+        count: options.group_queue_limit as usize,
+        bytes: options.queue_group_bytes,
+        linger: u64::try_from(options.linger.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let commit = Commit::new(writer, limits, queue_groups, pressure.queue(), Arc::clone(&append_bell));
     let shared = Arc::new_cyclic(|this| Shared {
         dir: dir.to_owned(),
         identity,
@@ -263,7 +269,7 @@ pub(super) fn assemble(parts: Parts<'_>) -> Result<Arc<Shared>> {
         events,
         lock: Mutex::new(lock),
         pressure,
-        commit: Commit::new(writer, limits, Arc::clone(&append_bell)),
+        commit,
         governing,
         appender: Appender::new(options.async_waiting_bytes, append_bell, &options.clock),
         wal,

@@ -17,6 +17,8 @@ impl Shared {
             // Threads and tickets in the FIFO for room; units in the queue.
             ("waiting", pool.waiting as u64),
             ("units", self.commit.len() as u64),
+            ("queue_groups", self.commit.groups() as u64),
+            ("groups_refused", counts.groups_refused.get()),
             ("tickets_waiting", self.appender.tickets.len() as u64),
             ("tickets_waiting_bytes", waiting.used),
             ("groups_by_callers", counts.groups_by_callers.get()),

@@ -16,7 +16,7 @@ use super::pressure::Room;
 use super::waiting::Place;
 use super::write::{Work, unit_size};
 use crate::batch::{WriteBatch, WriteError};
-use crate::commit::{TicketCell, Told};
+use crate::commit::{Refusal, TicketCell, Told};
 use crate::error::{Error, Result};
 use crate::key::SequenceNumber;
 use crate::options::{Durability, WriteOptions};
@@ -167,20 +167,23 @@ impl Shared {
         self.count_call(&batch);
         let (size, durability) = (unit_size(batch.byte_size(), options.durability), options.durability);
         if options.no_slowdown {
-            return match self.pressure.admit(self, size, options) {
-                Ok(room) => {
-                    self.push_ticket(batch, durability, room, cell);
-                    Ok(None)
-                }
+            return match self.pressure.admit(self, size, &mut self.pressure.begin(options)) {
+                Ok(room) => match self.push_ticket(batch, durability, room, cell) {
+                    Ok(()) => Ok(None),
+                    Err(refused) => Err(WriteError::refused(self.pressure.queue_full(size.unit), refused.0)),
+                },
                 Err(error) => Err(WriteError::refused(error, batch)),
             };
         }
         let write = self.pressure.begin(options);
+        let mut batch = batch;
         if self.appender.tickets.is_empty()
             && let Some(room) = self.pressure.admit_at_once(self, size, &write)
         {
-            self.push_ticket(batch, durability, room, cell);
-            return Ok(None);
+            batch = match self.push_ticket(batch, durability, room, cell) {
+                Ok(()) => return Ok(None),
+                Err(refused) => refused.0, // no place: it lines up like any other, and its room returns
+            };
         }
         let way = self.pressure.set_out(write, size);
         let deadline = self.pressure.patience(&way);
@@ -189,17 +192,21 @@ impl Shared {
         Ok(Some(place))
     }
 
-    /// Into the queue.
+    /// Into the queue. What finds no place there comes back; what comes too late is refused.
     pub(super) fn push_ticket(
         &self,
         batch: WriteBatch,
         durability: Durability,
         room: Room,
         cell: &Arc<TicketCell>,
-    ) {
-        cell.set_queued();
-        if let Err(work) = self.commit.push(Work::new(batch, durability, room), Arc::clone(cell) as _) {
-            cell.refuse(WriteError::refused(Error::ShutdownInProgress, work.into_batch()));
+    ) -> Result<(), Box<(WriteBatch, Room)>> {
+        match self.commit.push(Work::new(batch, durability, room), Arc::clone(cell) as _) {
+            Ok(()) => cell.set_queued(),
+            Err((Refusal::NoGroup, work)) => return Err(Box::new(work.into_parts())),
+            Err((Refusal::Closed, work)) => {
+                cell.refuse(WriteError::refused(Error::ShutdownInProgress, work.into_batch()));
+            }
         }
+        Ok(())
     }
 }

@@ -121,6 +121,17 @@ impl WaitingTickets {
         self.list.lock().tickets.remove(&place)
     }
 
+    /// Puts a ticket back where it was taken out; once closed it comes back.
+    pub(super) fn put_back(&self, place: Place, ticket: WaitingTicket) -> Option<WaitingTicket> {
+        let mut list = self.list.lock();
+        if list.closed {
+            return Some(ticket);
+        }
+        list.note_deadline(ticket.deadline);
+        list.tickets.insert(place, ticket);
+        None
+    }
+
     /// A ticket that was taken out is in the queue, or refused.
     pub(super) fn gone(&self) {
         self.count.fetch_sub(1, Ordering::SeqCst);

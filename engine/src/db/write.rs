@@ -5,7 +5,7 @@
 //! | 1 | check the batch; refuse if closed or read-only | nothing |
 //! | 2 | **admit**: the brake says when this batch's own bytes may go; wait here, holding nothing | nothing |
 //! | 3 | **commit queue**: take room for the bytes, test the stop again, then join: lead, or wait for a leader | nothing |
-//! | 4 | the leader takes the next group off the queue | nothing |
+//! | 4 | the leader opens the segments that the next group needs, and takes it off the queue | nothing |
 //! | 5 | make room: a full memtable is sealed and its flush queued | nothing |
 //! | 6 | give the group its sequence numbers | nothing |
 //! | 7 | **log**: one append for the group, handed to the kernel or synced if a member asks | no fragment, a torn tail, or all of them |
@@ -20,19 +20,27 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use super::pressure::{Room, UnitSize};
+use sluicedb_controller::{Parker, deadline_after};
+
+use super::pressure::{Admitted, Room, UnitSize};
 use super::{Shared, WalLock};
 use crate::batch::format::{BatchReader, HEADER_LEN};
 use crate::batch::{WriteBatch, WriteError};
 use crate::column_family::{FamilyData, FlushStage};
-use crate::commit::{CommitQueue, Group, Leadership, Outcome, Turn, Unit};
+use crate::commit::{CommitQueue, Group, Leadership, Outcome, Refusal, Turn, Unit};
 use crate::error::{Error, Result};
 use crate::key::SequenceNumber;
 use crate::memtable::Memtable;
 use crate::options::{ColumnFamilyOptions, Durability, WriteOptions};
+use crate::sync::forbid_held_locks;
 use crate::version::FileNumber;
 use crate::wal::{FRAMING, LogRecord, Push};
+
+/// Pauses between attempts to open a segment double from the one to the other.
+const SEGMENT_RETRY_MIN: Duration = Duration::from_millis(10);
+const SEGMENT_RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// The queue in which writes wait for a leader.
 pub(super) type Commit = CommitQueue<Work, Writer>;
@@ -62,6 +70,11 @@ impl Work {
         self.batch
     }
 
+    /// The batch, and what it holds of the queue.
+    pub(super) fn into_parts(self) -> (WriteBatch, Room) {
+        (self.batch, self.room)
+    }
+
     /// Its own outcome in a group that was committed, or not. What it holds returns.
     fn outcome(self, group: &Result<()>) -> Outcome {
         match self.refused {
@@ -80,19 +93,31 @@ impl Work {
 
 impl Unit for Work {
     fn bytes(&self) -> u64 {
-        unit_size(self.batch.byte_size(), self.durability).unit
+        framed(self.batch.byte_size(), self.durability)
     }
 
     fn wants_sync(&self) -> bool {
         self.durability == Durability::Sync
+    }
+
+    fn settle(&mut self) -> bool {
+        self.room.settle()
     }
 }
 
 /// The size of a batch of `bytes`: what is logged takes its framing along.
 #[inline]
 pub(super) fn unit_size(bytes: u64, durability: Durability) -> UnitSize {
-    let framing = if durability == Durability::None { 0 } else { FRAMING };
-    UnitSize { batch: bytes, unit: bytes + framing }
+    #[cfg(feature = "bench-arms")]
+    if crate::bench_arms::records_bound().is_some() {
+        return UnitSize { batch: bytes, unit: 1 };
+    }
+    UnitSize { batch: bytes, unit: framed(bytes, durability) }
+}
+
+#[inline]
+fn framed(bytes: u64, durability: Durability) -> u64 {
+    if durability == Durability::None { bytes } else { bytes + FRAMING }
 }
 
 /// What the leader owns: where writes go, and the next sequence.
@@ -162,11 +187,12 @@ impl Shared {
 
         // 2. and 3. Admission by the brake, room in the queue by bytes, and the stop tested once more.
         let size = unit_size(batch.byte_size(), options.durability);
-        let room = match self.pressure.admit(self, size, options) {
+        let mut write = self.pressure.begin(options);
+        let room = match self.pressure.admit(self, size, &mut write) {
             Ok(room) => room,
             Err(error) => return Err(WriteError::refused(error, batch)),
         };
-        self.commit(Work::new(batch, options.durability, room))
+        self.commit(Work::new(batch, options.durability, room), size, &mut write)
     }
 
     /// Writes several batches as one unit: all of them or nothing.
@@ -180,12 +206,13 @@ impl Shared {
         }
         let mut batches = batches.into_iter().filter(|batch| !batch.is_empty());
         let Some(mut unit) = batches.next() else { return Ok(()) };
-        let room = self.pressure.admit(self, size, options)?;
+        let mut write = self.pressure.begin(options);
+        let room = self.pressure.admit(self, size, &mut write)?;
         for batch in batches {
             unit.append(&batch)?;
         }
         self.count_call(&unit);
-        Ok(self.commit(Work::new(unit, options.durability, room))?)
+        Ok(self.commit(Work::new(unit, options.durability, room), size, &mut write)?)
     }
 
     /// Refuses a batch that cannot be written, or any if closed or read-only.
@@ -202,10 +229,13 @@ impl Shared {
     }
 
     /// Joins the queue and takes part until the work is done: as leader, or as one who inserts its own.
-    fn commit(&self, work: Work) -> Result<(), WriteError> {
-        let mut turn = match self.commit.join(work) {
-            Ok(turn) => turn,
-            Err(work) => return Err(WriteError::refused(Error::ShutdownInProgress, work.into_batch())),
+    #[inline]
+    fn commit(&self, mut work: Work, size: UnitSize, write: &mut Admitted) -> Result<(), WriteError> {
+        let mut turn = loop {
+            work = match self.commit.join(work) {
+                Ok(turn) => break turn,
+                Err((refusal, refused)) => self.wait_for_a_place(refusal, refused, size, write)?,
+            };
         };
         loop {
             turn = match turn {
@@ -217,6 +247,26 @@ impl Shared {
                 Turn::Done(outcome) => return outcome.map(drop).map_err(WriteError::failed),
                 Turn::Over => unreachable!("a caller leads until its own work is done"),
             };
+        }
+    }
+
+    /// What the queue has refused is refused for good, or waits for its place.
+    #[cold]
+    fn wait_for_a_place(
+        &self,
+        refusal: Refusal,
+        refused: Work,
+        size: UnitSize,
+        write: &mut Admitted,
+    ) -> Result<Work, WriteError> {
+        let durability = refused.durability;
+        let (batch, room) = refused.into_parts();
+        if refusal == Refusal::Closed {
+            return Err(WriteError::refused(Error::ShutdownInProgress, batch));
+        }
+        match self.pressure.admit_refused(self, size, room, write) {
+            Ok(room) => Ok(Work::new(batch, durability, room)),
+            Err(error) => Err(WriteError::refused(error, batch)),
         }
     }
 
@@ -234,8 +284,14 @@ impl Shared {
         &self,
         mut leadership: Leadership<'a, Work, Writer>,
     ) -> Turn<'a, Work, Writer> {
-        // 4. The group.
+        // 4. The group, once it need not wait for company and the log has the segments that it will need.
+        leadership.linger();
+        self.open_segments(&leadership);
         let mut group = leadership.take_group();
+        #[cfg(feature = "bench-arms")]
+        if crate::bench_arms::records_bound().is_some() {
+            self.collect_by_records(&mut leadership, &mut group);
+        }
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit_group(leadership.state(), &mut group)));
         let (outcome, panic) = match committed {
             Ok(outcome) => (outcome, None),
@@ -250,6 +306,50 @@ impl Shared {
             resume_unwind(panic);
         }
         turn
+    }
+
+    /// A slot is free when its record has been popped, and the group is what comes until nothing is ready.
+    #[cfg(feature = "bench-arms")]
+    fn collect_by_records(
+        &self,
+        leadership: &mut Leadership<'_, Work, Writer>,
+        group: &mut Group<Work, Writer>,
+    ) {
+        loop {
+            group.works_mut().for_each(|work| work.room.release());
+            if !leadership.take_more(group) {
+                return;
+            }
+        }
+    }
+
+    /// Sees to it that the log has the segments that the next group needs, before it leaves the queue: what cannot be had
+    /// now is tried for until `write_timeout` is over, with growing pauses, and then by the append, which reports. Without
+    /// space on the device there is no use in waiting.
+    #[inline]
+    fn open_segments(&self, leadership: &Leadership<'_, Work, Writer>) {
+        let room = self.wal.room();
+        if let Some((records, bytes)) = leadership.next_group_beyond(room) {
+            self.reserve_segments(records, bytes);
+        }
+    }
+
+    #[cold]
+    fn reserve_segments(&self, records: u64, bytes: u64) {
+        let mut pause = SEGMENT_RETRY_MIN;
+        let give_up = deadline_after(self.clock.now_nanos(), self.pressure.write_timeout());
+        while let Err(error) = self.wal.reserve(records, bytes) {
+            let now = self.clock.now_nanos();
+            let is_final = matches!(error, Error::NoSpace { .. }) || self.check_writable().is_err();
+            if is_final || now >= give_up {
+                return;
+            }
+            self.info_log.error(&format!("could not open the next WAL segment, and tries again: {error}"));
+            forbid_held_locks("wait for a WAL segment");
+            let until = deadline_after(now, pause).min(give_up);
+            self.clock.park(&Parker::new(), Some(until));
+            pause = (pause * 2).min(SEGMENT_RETRY_MAX);
+        }
     }
 
     /// The sync ticker may wait for a moment without writes.
@@ -361,6 +461,10 @@ impl Shared {
             Durability::Sync => Push::Sync,
         };
         let appended = self.wal.append(records, push).inspect_err(|error| self.log_failed(error))?;
+        #[cfg(feature = "bench-arms")]
+        if appended.durable_moved && crate::bench_arms::saves_inline() {
+            self.versions.save_position_inline();
+        }
         let unsynced =
             push != Push::Sync && self.sync_ticker.note_append(self.wal.durability(), appended.durable_moved);
         if appended.wants_segment || appended.durable_moved || unsynced {

@@ -25,6 +25,15 @@ impl Bell {
         Arc::new(Self { event: Event::new(), clock: Arc::clone(clock) })
     }
 
+    /// Another bell on the same clock.
+    pub(crate) fn another(&self) -> Arc<Self> {
+        Self::new(&self.clock)
+    }
+
+    pub(crate) fn now_nanos(&self) -> u64 {
+        self.clock.now_nanos()
+    }
+
     pub(crate) fn rings(&self) -> u64 {
         self.event.rings()
     }

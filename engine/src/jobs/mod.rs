@@ -21,5 +21,7 @@ pub(crate) use pool::{Pool, PoolOptions};
 pub(crate) use ring::{RingStats, Stop};
 pub(crate) use slots::{Slot, Slots};
 pub(crate) use stride::Stride;
+#[cfg(feature = "bench-arms")]
+pub(crate) use task::BulkHandle;
 pub(crate) use task::{JobError, JobHandle};
 pub(crate) use workers::Workers;

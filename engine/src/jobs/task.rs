@@ -230,7 +230,10 @@ pub(crate) struct BulkHandle<R>(pub(super) Arc<dyn Outcomes<R>>);
 
 impl<R> BulkHandle<R> {
     /// Waits for all results, in the order of submission. Hold no lock.
-    #[cfg_attr(not(test), expect(dead_code, reason = "files are deleted without anybody waiting"))]
+    #[cfg_attr(
+        not(any(test, feature = "bench-arms")),
+        expect(dead_code, reason = "files are deleted without anybody waiting")
+    )]
     pub(crate) fn wait(self) -> Vec<Result<R, JobError>> {
         self.0.wait();
         (0..self.0.len()).map(|index| self.0.take(index)).collect()

@@ -173,6 +173,21 @@ pub struct DbOptions {
     ///
     /// Default: 5,000. Least: 1.
     pub commit_group_count: u32,
+    /// Queue groups that may wait beside [`commit_queue_bytes`](Self::commit_queue_bytes): a write joins the last one if
+    /// it fits, and waits, like for bytes, if it would open one more.
+    ///
+    /// Default: 100. Range: 1 to 1,000,000. Raise it together with `queue_group_bytes`.
+    pub group_queue_limit: u32,
+    /// A queue group with so many bytes is full. A larger write is a group by itself.
+    ///
+    /// Unit: bytes. Default: 2 MiB. Least: 1.
+    pub queue_group_bytes: u64,
+    /// How long the only queue group waits for company before it is committed, unless it is full or a flush of the log asks
+    /// for it.
+    ///
+    /// Default: 0, not at all. Most: 1 s. More: fewer, larger appends, and every write that finds the queue empty waits so
+    /// long.
+    pub linger: Duration,
     /// Size of a group from which threads insert their own batches into the memtables, side by side, instead of the
     /// one that leads the group.
     ///
@@ -290,6 +305,9 @@ impl Default for DbOptions {
             commit_queue_bytes: 64 << 20,
             commit_group_bytes: 32 << 20,
             commit_group_count: 5_000,
+            group_queue_limit: 100,
+            queue_group_bytes: 2 << 20,
+            linger: Duration::ZERO,
             parallel_insert_bytes: 16 << 10,
             async_waiting_bytes: 64 << 20,
             max_batch_bytes: 32 << 20,
@@ -388,6 +406,14 @@ impl DbOptions {
         )?;
         check(self.commit_group_count >= 1, "commit_group_count", "at least 1", &self.commit_group_count)?;
         check(
+            (1..=1_000_000).contains(&self.group_queue_limit),
+            "group_queue_limit",
+            "1 to 1000000",
+            &self.group_queue_limit,
+        )?;
+        check(self.queue_group_bytes >= 1, "queue_group_bytes", "at least 1 byte", &self.queue_group_bytes)?;
+        check(self.linger <= Duration::from_secs(1), "linger", "0 to 1000 ms", &millis(self.linger))?;
+        check(
             self.async_waiting_bytes >= 1,
             "async_waiting_bytes",
             "at least 1 byte",
@@ -461,7 +487,7 @@ mod tests {
     fn each_option_is_refused_by_name() {
         DbOptions::default().validate().unwrap();
         type Bend = fn(&mut DbOptions);
-        let bends: [(&str, Bend); 21] = [
+        let bends: [(&str, Bend); 24] = [
             ("delay_start_percent", |o| o.delay_start_percent = 100),
             ("max_parallel_flushes", |o| o.max_parallel_flushes = 0),
             ("stall_timeout", |o| o.stall_timeout = Some(Duration::ZERO)),
@@ -471,6 +497,9 @@ mod tests {
             ("commit_queue_bytes", |o| o.commit_queue_bytes = 0),
             ("commit_group_bytes", |o| o.commit_group_bytes = 0),
             ("commit_group_count", |o| o.commit_group_count = 0),
+            ("group_queue_limit", |o| o.group_queue_limit = 0),
+            ("queue_group_bytes", |o| o.queue_group_bytes = 0),
+            ("linger", |o| o.linger = Duration::from_secs(2)),
             ("async_waiting_bytes", |o| o.async_waiting_bytes = 0),
             ("max_batch_bytes", |o| o.max_batch_bytes = 0),
             ("write_timeout", |o| o.write_timeout = Duration::ZERO),

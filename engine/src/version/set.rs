@@ -325,6 +325,12 @@ impl VersionSet {
         self.pool.try_submit(job).map(JobHandle::detach).is_ok()
     }
 
+    /// Has the calling thread record the position now, whether it is due or not.
+    #[cfg(feature = "bench-arms")]
+    pub(crate) fn save_position_inline(&self) {
+        self.writer.save_now();
+    }
+
     /// Segments by which the recorded position lags; positions recorded; attempts that failed.
     pub(crate) fn position_facts(&self) -> (u64, u64, u64) {
         let lag = self.writer.lag_segments();

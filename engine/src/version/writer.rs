@@ -257,6 +257,14 @@ impl ManifestWriter {
         Ok(replaced)
     }
 
+    /// Writes what waits, and the position with it.
+    #[cfg(feature = "bench-arms")]
+    pub(super) fn save_now(&self) {
+        if let Some(position) = (self.position)() {
+            self.write_waiting(Some(position));
+        }
+    }
+
     /// When the position is due to be saved, if there is one to save.
     pub(super) fn position_due_at(&self) -> Option<u64> {
         let position = (self.position)()?;

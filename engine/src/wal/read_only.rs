@@ -50,6 +50,9 @@ impl Wal {
             written_file: Mutex::new(Arc::clone(&segment)),
             tail: Mutex::across_io(Tail::begin(segment, &header, start, Vec::new())),
             syncing: Mutex::across_io(()),
+            #[cfg(feature = "bench-arms")]
+            unsynced: Mutex::default(),
+            room: std::sync::atomic::AtomicU64::new(0),
             counters: Counters::default(),
         }
     }

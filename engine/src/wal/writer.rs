@@ -67,6 +67,11 @@ pub(crate) struct Wal {
     /// all segments before it were synced; so reading the mark first and this file second always names a file whose
     /// sync covers the mark.
     pub(super) written_file: Mutex<Arc<SegmentFile>>,
+    /// Segments that ended without a sync, in a baseline design.
+    #[cfg(feature = "bench-arms")]
+    pub(super) unsynced: Mutex<Vec<Arc<SegmentFile>>>,
+    /// What [`room`](Self::room) says.
+    pub(super) room: AtomicU64,
     pub(super) counters: Counters,
 }
 
@@ -113,6 +118,9 @@ impl Wal {
             written_file: Mutex::new(Arc::clone(&segment)),
             tail: Mutex::across_io(Tail::begin(segment, &header, start, Vec::new())).ranked(Rank::Wal),
             syncing: Mutex::across_io(()).ranked(Rank::Wal),
+            #[cfg(feature = "bench-arms")]
+            unsynced: Mutex::default(),
+            room: AtomicU64::new(0),
             counters: Counters::default(),
         })
     }
@@ -184,6 +192,10 @@ impl Wal {
         debug_assert!(marks.written.bytes >= at_least);
         let segment = Arc::clone(&self.written_file.lock()); // the mark was read before: see `written_file`
         self.counters.syncs.fetch_add(1, Ordering::Relaxed); // statistics
+        #[cfg(feature = "bench-arms")]
+        for ended in std::mem::take(&mut *self.unsynced.lock()) {
+            ended.sync().map_err(|error| self.durability.fail(error))?;
+        }
         segment.sync().map_err(|error| self.durability.fail(error))?;
         self.durability.advance(marks.written);
         Ok(())

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A call on the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,7 +158,7 @@ impl Pattern {
         self
     }
 
-    fn matches(&self, op: Op, kind: FileKind) -> bool {
+    pub(super) fn matches(&self, op: Op, kind: FileKind) -> bool {
         (self.ops.is_empty() || self.ops.contains(&op)) && self.kind.is_none_or(|wanted| wanted == kind)
     }
 }
@@ -199,6 +200,13 @@ impl Fault {
     pub fn always(on: Pattern, effect: Effect) -> Self {
         Self { on, nth: 1, forever: true, effect }
     }
+}
+
+/// Run before each matching call, with the bytes that it writes.
+#[derive(Clone)]
+pub(super) struct Hook {
+    pub(super) on: Pattern,
+    pub(super) run: Arc<dyn Fn(usize) + Send + Sync>,
 }
 
 /// How often each call was made on each kind of file.
@@ -297,9 +305,11 @@ impl Faults {
         self.gates.iter().any(|closed| closed.id == gate)
     }
 
-    /// The closed gate that this call has to wait at.
-    pub(super) fn gate_of(&mut self, op: Op, kind: FileKind) -> Option<u64> {
-        let holds = |gate: &&mut ClosedGate| gate.on.matches(op, kind) && !(gate.next_only && gate.caught);
+    /// The closed gate that this call, which may have been held before, has to wait at.
+    pub(super) fn gate_of(&mut self, op: Op, kind: FileKind, was_held: bool) -> Option<u64> {
+        let holds = |gate: &&mut ClosedGate| {
+            gate.on.matches(op, kind) && !(gate.next_only && (gate.caught || was_held))
+        };
         let gate = self.gates.iter_mut().find(holds)?;
         gate.caught = true;
         Some(gate.id)

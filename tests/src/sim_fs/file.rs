@@ -24,6 +24,7 @@ impl std::fmt::Debug for SimFile {
 
 impl WritableFile for SimFile {
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.fs.run_hooks(Op::Write, self.kind, data.len());
         let (mut state, effect) = self.fs.enter(Op::Write, &self.path, self.kind)?;
         let offset = offset as usize;
         let growth = (offset + data.len()).saturating_sub(lock(&self.node).len()) as u64;

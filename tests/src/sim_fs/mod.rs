@@ -24,8 +24,8 @@ use sluicedb::{FileLock, FileSystem, ReadableFile, WritableFile};
 
 pub use self::content::SECTOR;
 use self::directory::{Copies, Directory, Node};
-use self::faults::Faults;
 pub use self::faults::{Counts, Effect, Fault, FileKind, Op, Pattern};
+use self::faults::{Faults, Hook};
 use self::file::SimFile;
 pub use self::guards::Gate;
 use self::guards::SimLock;
@@ -63,6 +63,7 @@ struct State {
     locks: BTreeSet<PathBuf>,
     rng: Rng,
     faults: Faults,
+    hooks: Vec<Hook>,
     /// Calls waiting at gates.
     held: BTreeMap<u64, usize>,
     budget: Option<u64>,
@@ -172,10 +173,24 @@ impl SimFs {
         Gate { fs: self.clone(), id }
     }
 
-    /// Holds the next call that matches `on`; those behind it pass.
+    /// Holds the next call that matches `on`; those behind it pass. A call that another gate holds already is not the next.
     pub fn gate_next(&self, on: Pattern) -> Gate {
         let id = lock(&self.inner.state).faults.close_gate(on, true);
         Gate { fs: self.clone(), id }
+    }
+
+    /// Has `hook` called before every call that matches `on`, with the bytes that it writes and with nothing locked. So a
+    /// measurement makes a device slow.
+    pub fn before(&self, on: Pattern, hook: impl Fn(usize) + Send + Sync + 'static) {
+        lock(&self.inner.state).hooks.push(Hook { on, run: Arc::new(hook) });
+    }
+
+    fn run_hooks(&self, op: Op, kind: FileKind, bytes: usize) {
+        let hooks: Vec<Hook> = {
+            let state = lock(&self.inner.state);
+            state.hooks.iter().filter(|hook| hook.on.matches(op, kind)).cloned().collect()
+        };
+        hooks.iter().for_each(|hook| (hook.run)(bytes));
     }
 
     /// Counts a call, holds it at its gate, takes the image that is due, and fails it if it must fail.
@@ -185,8 +200,13 @@ impl SimFs {
         path: &Path,
         kind: FileKind,
     ) -> io::Result<(MutexGuard<'_, State>, Option<Effect>)> {
+        if op != Op::Write {
+            self.run_hooks(op, kind, 0);
+        }
         let mut state = lock(&self.inner.state);
-        while let Some(gate) = state.faults.gate_of(op, kind) {
+        let mut was_held = false;
+        while let Some(gate) = state.faults.gate_of(op, kind, was_held) {
+            was_held = true;
             *state.held.entry(gate).or_default() += 1;
             self.inner.changed.notify_all();
             while state.faults.is_closed(gate) {
@@ -241,6 +261,7 @@ impl State {
             locks: BTreeSet::new(),
             rng: Rng::new(seed),
             faults: Faults::default(),
+            hooks: Vec::new(),
             held: BTreeMap::new(),
             budget: None,
             syncs_by_thread: BTreeMap::new(),

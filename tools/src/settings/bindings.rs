@@ -4,6 +4,8 @@
 //! and `--explain_flags` alike, so the three cannot disagree. The unit tests hold that every flag with status
 //! [`Works`](crate::gflags::Status::Works) has a row here or is handled before one is needed.
 
+use std::time::Duration;
+
 use sluicedb::{Compression, DelayedWriteRate, RateLimiter, ReadMode, TableWrites};
 
 use super::Settings;
@@ -100,6 +102,22 @@ static OPTIONS: &[Binding] = &[
     bind!("start_delay_percent", db.delay_start_percent),
     bind!("subcompactions", db.max_subcompactions),
     bind!("verify_checksum", read.verify_checksums),
+    bind!("commit_queue_bytes", db.commit_queue_bytes),
+    bind!("commit_group_bytes", db.commit_group_bytes),
+    bind!("group_queue_limit", db.group_queue_limit),
+    bind!("queue_group_bytes", db.queue_group_bytes),
+    bind!("job_ring_slots", db.job_ring_slots),
+    bind!("wal_bytes_per_sync", db.wal_sync_bytes),
+    Binding {
+        flag: "wal_sync_interval_ms",
+        bound: "db.wal_sync_interval",
+        set: |settings, value| {
+            let Value::UInt(millis) = *value else { return Ok(()) };
+            settings.db.wal_sync_interval = Duration::from_millis(millis);
+            Ok(())
+        },
+        show: |settings| settings.db.wal_sync_interval.as_millis().to_string(),
+    },
     Binding {
         flag: "wal_segment_bytes",
         bound: "db.wal_segment_bytes",

@@ -5,13 +5,15 @@ use super::{MemoryPool, TooLarge};
 /// Bytes of a pool that somebody holds. They return when it is dropped.
 #[derive(Debug)]
 pub struct MemoryLease {
-    pool: MemoryPool,
-    bytes: u64,
+    pub(super) pool: MemoryPool,
+    pub(super) bytes: u64,
+    /// Its place in the FIFO, if it was let through a hold and has not settled.
+    pub(super) place: Option<u64>,
 }
 
 impl MemoryLease {
     pub(super) fn new(pool: &MemoryPool, bytes: u64) -> Self {
-        Self { pool: pool.clone(), bytes }
+        Self { pool: pool.clone(), bytes, place: None }
     }
 
     /// Bytes held.
@@ -27,7 +29,7 @@ impl MemoryLease {
     /// Splits `bytes` off into a lease of their own; `None`, and nothing changes, if there are not as many.
     pub fn split(&mut self, bytes: u64) -> Option<Self> {
         self.bytes = self.bytes.checked_sub(bytes)?;
-        Some(Self { pool: self.pool.clone(), bytes })
+        Some(Self::new(&self.pool, bytes))
     }
 
     /// Adds another lease of the same pool; one of another pool comes back.
@@ -46,7 +48,8 @@ impl MemoryLease {
     /// Takes all bytes out into another lease; this one holds none.
     #[must_use]
     pub fn take(&mut self) -> Self {
-        Self { pool: self.pool.clone(), bytes: std::mem::take(&mut self.bytes) }
+        let (bytes, place) = (std::mem::take(&mut self.bytes), self.place.take());
+        Self { pool: self.pool.clone(), bytes, place }
     }
 
     /// Returns bytes until `bytes` are left; holding fewer changes nothing.
@@ -83,5 +86,8 @@ impl MemoryLease {
 impl Drop for MemoryLease {
     fn drop(&mut self) {
         self.pool.give_back(self.bytes);
+        if self.place.is_some() {
+            self.pool.pass_on();
+        }
     }
 }

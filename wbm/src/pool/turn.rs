@@ -56,11 +56,15 @@ impl PoolTurn {
             waiter.waker = waker.cloned().or(waiter.waker.take());
             return Err(waiter.parker.clone());
         };
-        let bytes = waiter.want.bytes();
+        let (bytes, passes) = (waiter.want.bytes(), waiter.passes);
         queue.waiters.remove(&self.id);
         drop(queue);
         self.done = true;
-        Ok(outcome.map(|()| MemoryLease::new(&self.pool, bytes)))
+        Ok(outcome.map(|()| {
+            let mut lease = MemoryLease::new(&self.pool, bytes);
+            lease.place = passes.then_some(self.id);
+            lease
+        }))
     }
 }
 
@@ -85,7 +89,12 @@ impl Drop for PoolTurn {
         drop(queue);
         match gone {
             // Granted, and not picked up.
-            Some(Waiter { outcome: Some(Ok(())), want, .. }) => self.pool.give_back(want.bytes()),
+            Some(Waiter { outcome: Some(Ok(())), want, passes, .. }) => {
+                self.pool.give_back(want.bytes());
+                if passes {
+                    self.pool.pass_on();
+                }
+            }
             // Perhaps the head: whoever stood behind it may fit.
             Some(Waiter { outcome: None, .. }) => self.pool.serve(),
             _ => {}

@@ -23,7 +23,9 @@ type Queue = CommitQueue<Number, u64>;
 
 fn queue(count: usize) -> Queue {
     let clock: Arc<dyn Clock> = Arc::new(sluicedb_controller::SystemClock);
-    Queue::new(0, GroupLimits { bytes: u64::MAX, count }, Bell::new(&clock))
+    let limits = GroupLimits { bytes: u64::MAX, count };
+    let pool = MemoryPool::unlimited(Arc::clone(&clock));
+    Queue::new(0, limits, QueueGroupLimits::NONE, &pool, Bell::new(&clock))
 }
 
 fn seq(n: u64) -> Outcome {
@@ -147,8 +149,8 @@ fn a_closed_queue_gives_the_work_back() {
     let told = Arc::new(Told::default());
     queue.push(Number(5), Arc::clone(&told) as _).unwrap();
     queue.close();
-    assert_eq!(queue.join(Number(7)).unwrap_err().0, 7);
-    assert_eq!(queue.push(Number(8), Arc::clone(&told) as _).unwrap_err().0, 8);
+    assert_eq!(queue.join(Number(7)).unwrap_err().1.0, 7);
+    assert_eq!(queue.push(Number(8), Arc::clone(&told) as _).unwrap_err().1.0, 8);
     let leadership = queue.lead_as_appender().unwrap();
     take_turns(Turn::Lead(leadership)).unwrap();
     assert_eq!(told.0.load(Ordering::Relaxed), 5);

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use sluicedb_controller::{Admission, NotNow, Turn, WaitEnded, Waited, Wake, deadline_after};
-use sluicedb_wbm::{MemoryLease, PoolWaitEnded};
+use sluicedb_wbm::{MemoryLease, PoolAdmission, PoolTurn, PoolWaitEnded};
 
 use super::Pressure;
 use super::report::name_holder;
@@ -27,6 +27,8 @@ pub(in crate::db) struct Admitted {
     pub(super) low_pri: bool,
     /// The write's own limit; without one that of the database holds, as it is at the time.
     pub(super) limit: Option<Duration>,
+    /// When its wait for room ends, ns, once it waits.
+    pub(super) room_until: Option<u64>,
     /// The delay has been served: from here on only a stop holds it.
     pub(super) paid: bool,
     pub(super) waited: Waited,
@@ -48,7 +50,27 @@ pub(in crate::db) struct UnitSize {
 pub(in crate::db) struct Room {
     pub(in crate::db) prepaid: Prepaid,
     /// Its room in the commit queue; returned before its caller is told.
-    _lease: MemoryLease,
+    lease: MemoryLease,
+}
+
+impl Room {
+    /// It has its place in the queue. Whether a hold of the queue's pool let it through.
+    pub(in crate::db) fn settle(&mut self) -> bool {
+        self.lease.settle()
+    }
+
+    /// Its room is free again, before it is committed.
+    #[cfg(feature = "bench-arms")]
+    pub(in crate::db) fn release(&mut self) {
+        drop(self.lease.take());
+    }
+
+    /// The queue has no place for it: its room returns, and it waits for `bytes` where it stood.
+    pub(super) fn go_back(self, bytes: u64) -> PoolTurn {
+        let Self { prepaid, lease } = self;
+        drop(prepaid);
+        lease.go_back(bytes)
+    }
 }
 
 /// The way of one write.
@@ -60,6 +82,7 @@ impl Pressure {
             no_slowdown: options.no_slowdown,
             low_pri: options.low_pri,
             limit: options.stall_timeout,
+            room_until: None,
             paid: false,
             waited: Waited::default(),
             rescued: false,
@@ -72,14 +95,8 @@ impl Pressure {
     /// `nudge` is called when the writer parks and once a second while it waits: it makes sure that work is under way
     /// which ends the stop.
     #[inline]
-    pub(in crate::db) fn admit(
-        &self,
-        shared: &Shared,
-        size: UnitSize,
-        options: &WriteOptions,
-    ) -> Result<Room> {
-        let mut write = self.begin(options);
-        let outcome = self.admit_write(shared, size, &mut write);
+    pub(in crate::db) fn admit(&self, shared: &Shared, size: UnitSize, write: &mut Admitted) -> Result<Room> {
+        let outcome = self.admit_write(shared, size, write);
         let waited = write.waited.total();
         if !waited.is_zero() {
             shared.stats.write_stall.record(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
@@ -98,18 +115,37 @@ impl Pressure {
         }
     }
 
+    /// The queue has refused a write that had room: it waits for its place, and is tested once more like any other.
+    #[cold]
+    pub(in crate::db) fn admit_refused(
+        &self,
+        shared: &Shared,
+        size: UnitSize,
+        room: Room,
+        write: &mut Admitted,
+    ) -> Result<Room> {
+        if write.no_slowdown {
+            return Err(self.queue_full(size.unit));
+        }
+        let lease = self.wait_for_turn(room.go_back(size.unit), size.unit, write)?;
+        match self.enter_with(size, write, lease) {
+            Some(room) => Ok(room),
+            None => self.admit(shared, size, write),
+        }
+    }
+
     /// The last test of a write that has room: `None`, and the room is returned, if a stop has begun since.
     #[inline]
     pub(super) fn enter_with(&self, size: UnitSize, write: &Admitted, lease: MemoryLease) -> Option<Room> {
         if self.database.is_oversized(size.batch) {
             // It is not held by its own charge; whoever loses the race for it goes back to the gate.
             let advance = self.database.admit_alone(size.batch)?;
-            return Some(Room { prepaid: Prepaid::Alone(advance), _lease: lease });
+            return Some(Room { prepaid: Prepaid::Alone(advance), lease });
         }
         if self.client.is_stopped() && !write.rescued {
             return None;
         }
-        Some(Room { prepaid: Prepaid::Queued(self.database.queue(size.batch)), _lease: lease })
+        Some(Room { prepaid: Prepaid::Queued(self.database.queue(size.batch)), lease })
     }
 
     #[inline]
@@ -172,6 +208,7 @@ impl Pressure {
         write.waited.delayed += waited.delayed;
         write.waited.stopped += waited.stopped;
         write.rescued = waited.rescued;
+        write.room_until = None; // its patience for room begins anew behind the brake
         match ended {
             Ok(()) => Ok(true),
             Err(WaitEnded::TimedOut) => {
@@ -183,7 +220,7 @@ impl Pressure {
     }
 
     #[inline]
-    fn queue_room(&self, bytes: u64, write: &Admitted) -> Result<MemoryLease> {
+    fn queue_room(&self, bytes: u64, write: &mut Admitted) -> Result<MemoryLease> {
         match self.queue.try_admit(bytes) {
             Some(lease) => Ok(lease),
             None => self.wait_for_queue_room(bytes, write),
@@ -191,15 +228,26 @@ impl Pressure {
     }
 
     #[cold]
-    fn wait_for_queue_room(&self, bytes: u64, write: &Admitted) -> Result<MemoryLease> {
-        let write_timeout = self.timeouts.write();
+    fn wait_for_queue_room(&self, bytes: u64, write: &mut Admitted) -> Result<MemoryLease> {
         if write.no_slowdown {
-            let (used, capacity) = (self.queue.used(), self.queue.capacity());
-            return Err(Error::QueueFull { bytes, used, capacity });
+            return Err(self.queue_full(bytes));
         }
+        match self.queue.start_admit(bytes) {
+            PoolAdmission::Admitted(lease) => Ok(lease),
+            PoolAdmission::Wait(turn) => self.wait_for_turn(turn, bytes, write),
+        }
+    }
+
+    pub(in crate::db) fn queue_full(&self, bytes: u64) -> Error {
+        Error::QueueFull { bytes, used: self.queue.used(), capacity: self.queue.capacity() }
+    }
+
+    fn wait_for_turn(&self, mut turn: PoolTurn, bytes: u64, write: &mut Admitted) -> Result<MemoryLease> {
         forbid_held_locks("wait for room in the commit queue");
-        let deadline = deadline_after(self.clock.now_nanos(), write_timeout);
-        self.queue.admit(bytes, Some(deadline)).map_err(|ended| match ended {
+        let write_timeout = self.timeouts.write();
+        let until = || deadline_after(self.clock.now_nanos(), write_timeout);
+        let deadline = *write.room_until.get_or_insert_with(until);
+        turn.wait(Some(deadline)).map_err(|ended| match ended {
             PoolWaitEnded::Closed => Error::ShutdownInProgress,
             _ => Error::QueueWaitTimeout { bytes, waited: write_timeout },
         })

@@ -52,7 +52,7 @@ use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::rate_limiter::IoPriority;
 use crate::sync::Mutex;
 
-pub(in crate::db) use admit::{Room, UnitSize};
+pub(in crate::db) use admit::{Admitted, Room, UnitSize};
 pub(crate) use families::FamilyPressure;
 pub(in crate::db) use report::db_stalls;
 pub(in crate::db) use steps::{Entry, Way};
@@ -132,7 +132,7 @@ impl Pressure {
             sink: Mutex::new(Some(sink)),
             _observer: observer,
             transitions: Transitions::new(info_log, events),
-            queue: MemoryPool::new(options.commit_queue_bytes, Arc::clone(clock)),
+            queue: MemoryPool::new(queue_capacity(options), Arc::clone(clock)),
             clock: Arc::clone(clock),
             timeouts: Timeouts::new(options),
             auto: AutoTop::new(options),
@@ -199,6 +199,11 @@ impl Pressure {
     /// Holds the writers of this database, and of no other on its controller, until dropped.
     pub(in crate::db) fn lock_wal(&self) -> Source {
         self.client.lock_wal()
+    }
+
+    /// Longest wait for room in the commit queue.
+    pub(in crate::db) fn write_timeout(&self) -> Duration {
+        self.timeouts.write()
     }
 
     /// Room of the commit queue.
@@ -313,4 +318,12 @@ impl PressureObserver for Observer {
             names.join("; ")
         ));
     }
+}
+
+fn queue_capacity(options: &DbOptions) -> u64 {
+    #[cfg(feature = "bench-arms")]
+    if let Some(records) = crate::bench_arms::records_bound() {
+        return records;
+    }
+    options.commit_queue_bytes
 }

@@ -49,8 +49,8 @@ enum At {
 pub(in crate::db) enum Entry {
     /// It has no room yet.
     NotYet(Way),
-    /// It may enter the queue.
-    Open(Room),
+    /// It may enter the queue; its way, in case that the queue refuses it.
+    Open(Room, Way),
     /// A stop has begun since: its room is returned, and it stands before the brake again.
     BackToTheBrake(Way),
 }
@@ -186,7 +186,15 @@ impl Pressure {
             }
         };
         way.at = At::Brake;
-        Ok(self.enter_with(way.size, &way.write, lease).map_or(Entry::BackToTheBrake(way), Entry::Open))
+        Ok(match self.enter_with(way.size, &way.write, lease) {
+            Some(room) => Entry::Open(room, way),
+            None => Entry::BackToTheBrake(way),
+        })
+    }
+
+    /// The queue has refused a write that had room: it waits for its place in the FIFO for room.
+    pub(in crate::db) fn wait_again(way: &mut Way, room: Room) {
+        way.at = At::Room(room.go_back(way.size.unit));
     }
 
     /// Until when the way may go on waiting where it stands, ns; `None`: for ever.
