@@ -115,7 +115,9 @@ fn explore(initiate_flushes: bool) {
         let stats = stage.rig.manager.stats();
         assert_eq!(stats.liveness_rescues, 0, "{stats:?}");
         drop(sinks);
-        let Ok(Stage { rig, families, databases, .. }) = Arc::try_unwrap(stage) else { panic!("all have ended") };
+        let Ok(Stage { rig, families, databases, .. }) = Arc::try_unwrap(stage) else {
+            panic!("all have ended")
+        };
         drop(families);
         assert_eq!(rig.manager.usage_report(), crate::UsageReport::default());
         drop(databases);
