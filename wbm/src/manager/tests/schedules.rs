@@ -1,6 +1,6 @@
 //! `pressure L13`: whole stalls under random schedules: writers, flush jobs, and somebody who changes what can be changed.
 //!
-//! Run: `RUSTFLAGS="--cfg shuttle" cargo test -p sluicedb-wbm --release --lib schedules`. A failure prints its schedule, which
+//! Run: `RUSTFLAGS="--cfg shuttle" cargo test -p sluicedb-wbm --release --lib manager::tests::schedules`. A failure prints its schedule, which
 //! `shuttle::replay` runs again. Time is virtual: it jumps when all writers wait.
 
 use shuttle::rand::{Rng as _, thread_rng};
@@ -14,6 +14,8 @@ const SCHEDULES: usize = 2_000;
 const WRITES: u32 = 5;
 const CHANGES: u32 = 6;
 const QUOTA: u64 = 1_000;
+/// 5,000 s. Seconds pass whenever all writers wait, though a flush job may be about to run.
+const LIMIT: u64 = 5_000_000_000_000;
 
 /// Three databases of one family each on one manager; the last two share a controller.
 struct Stage {
@@ -42,7 +44,8 @@ impl Stage {
             let bytes = thread_rng().gen_range(1..400);
             if let Admission::Wait(mut turn) = self.clients[at].admit(bytes) {
                 while turn.wait(None).expect("nobody ends a wait") == Wake::Slice {
-                    self.rig.manager.check_liveness();
+                    // A second each. Nobody looks around here, which would mend a request that was lost.
+                    assert!(self.rig.clock.now_nanos() < LIMIT, "a stop that nothing ends");
                 }
             }
             self.families[at].charge(bytes);
@@ -112,8 +115,6 @@ fn explore(initiate_flushes: bool) {
         stage.rig.bell.ring();
         flushers.into_iter().for_each(|thread| thread.join().unwrap());
 
-        let stats = stage.rig.manager.stats();
-        assert_eq!(stats.liveness_rescues, 0, "{stats:?}");
         drop(sinks);
         let Ok(Stage { rig, families, databases, .. }) = Arc::try_unwrap(stage) else {
             panic!("all have ended")
@@ -124,7 +125,7 @@ fn explore(initiate_flushes: bool) {
     });
 }
 
-/// Nobody waits for ever, nobody has to be rescued, and in the end nothing is charged; flushes asked for ahead of time.
+/// No stop stands without a flush under way, and in the end nothing is charged; flushes asked for ahead of time.
 #[test]
 fn schedules_with_flushes_ahead() {
     explore(true);
